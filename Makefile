@@ -1,0 +1,33 @@
+# make demo: install into .venv, value a bundled data set, write a report
+# make test: install everything into .venv-test and run all tests
+PYTHON ?= python3
+.PHONY: demo test lint docs clean
+
+demo: .venv/installed
+	.venv/bin/localshapley demo --out demo
+
+test: .venv-test/installed
+	.venv-test/bin/python -m pytest
+
+lint: .venv-test/installed
+	.venv-test/bin/ruff check .
+	.venv-test/bin/ruff format --check .
+	.venv-test/bin/mypy
+
+docs: .venv-test/installed
+	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build --strict --quiet
+
+.venv/installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --upgrade pip
+	.venv/bin/python -m pip install --quiet --editable .
+	touch $@
+
+.venv-test/installed: pyproject.toml requirements-test.txt
+	$(PYTHON) -m venv .venv-test
+	.venv-test/bin/python -m pip install --quiet --upgrade pip
+	.venv-test/bin/python -m pip install --quiet --requirement requirements-test.txt --editable .
+	touch $@
+
+clean:
+	rm -rf .venv .venv-test site demo

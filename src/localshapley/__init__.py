@@ -1,0 +1,78 @@
+"""What each row of your training data is worth to your model."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from localshapley import datasets, models, scores, supports
+    from localshapley.api import shapley, value
+    from localshapley.errors import (
+        InvalidArgumentError,
+        LocalShapleyError,
+        LocalShapleyWarning,
+        TooLargeError,
+        TrainingError,
+    )
+    from localshapley.games import SupportGraph
+    from localshapley.locality import LocalityGap, locality_gap
+    from localshapley.planning import Plan, plan
+    from localshapley.valuation import Cost, Valuation, load
+
+# Where each public name lives; a module is imported when a name of it is first used, which keeps
+# `import localshapley` and the command line quick.
+_HOME = {
+    "Cost": "valuation",
+    "InvalidArgumentError": "errors",
+    "LocalShapleyError": "errors",
+    "LocalShapleyWarning": "errors",
+    "LocalityGap": "locality",
+    "Plan": "planning",
+    "SupportGraph": "games",
+    "TooLargeError": "errors",
+    "TrainingError": "errors",
+    "Valuation": "valuation",
+    "load": "valuation",
+    "locality_gap": "locality",
+    "plan": "planning",
+    "shapley": "api",
+    "value": "api",
+}
+_MODULES = ("datasets", "models", "scores", "supports")
+
+__all__ = [
+    "Cost",
+    "InvalidArgumentError",
+    "LocalShapleyError",
+    "LocalShapleyWarning",
+    "LocalityGap",
+    "Plan",
+    "SupportGraph",
+    "TooLargeError",
+    "TrainingError",
+    "Valuation",
+    "datasets",
+    "load",
+    "locality_gap",
+    "models",
+    "plan",
+    "scores",
+    "shapley",
+    "supports",
+    "value",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"localshapley.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"localshapley.{name}")
+    raise AttributeError(f"module 'localshapley' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,81 @@
+"""What passes from the coalitions to the models and on to the estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from localshapley.arrays import Indices, Ints, offsets
+
+
+@dataclass(frozen=True)
+class Coalitions:
+    """Coalitions to train, each with the test rows to score, as CSR arrays.
+
+    Coalition ``c`` has the players ``players[indptr[c]:indptr[c + 1]]``, ascending, and is scored on the test
+    rows ``tests[test_indptr[c]:test_indptr[c + 1]]``.
+    """
+
+    indptr: Ints
+    players: Indices
+    test_indptr: Ints
+    tests: Indices
+
+    @classmethod
+    def from_lists(cls, coalitions: Sequence[Iterable[int]], tests: Sequence[Iterable[int]]) -> Coalitions:
+        """Make the arrays from a list of coalitions and the list of test rows of each.
+
+        >>> Coalitions.from_lists([[0, 2], []], [[5], [5, 6]]).test_indptr.tolist()
+        [0, 1, 3]
+        """
+        members = [np.sort(np.asarray(list(c), dtype=np.int32)) for c in coalitions]
+        scored = [np.asarray(list(t), dtype=np.int32) for t in tests]
+        none = [np.empty(0, dtype=np.int32)]
+        return cls(
+            offsets(np.array([len(c) for c in members], dtype=np.int64)),
+            np.concatenate(members + none),
+            offsets(np.array([len(t) for t in scored], dtype=np.int64)),
+            np.concatenate(scored + none),
+        )
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def coalition(self, c: int) -> Indices:
+        """The players of one coalition."""
+        return self.players[self.indptr[c] : self.indptr[c + 1]]
+
+    def tests_of(self, c: int) -> Indices:
+        """The test rows that one coalition is scored on."""
+        return self.tests[self.test_indptr[c] : self.test_indptr[c + 1]]
+
+    def parts(self, n: int) -> list[Coalitions]:
+        """Cut into at most `n` parts of about the same number of coalitions."""
+        cuts = np.linspace(0, len(self), min(n, len(self)) + 1).astype(int)
+        return [self.part(a, b) for a, b in pairwise(cuts)]
+
+    def part(self, start: int, stop: int) -> Coalitions:
+        """The coalitions from `start` up to `stop`."""
+        a, b = self.indptr[start], self.indptr[stop]
+        s, t = self.test_indptr[start], self.test_indptr[stop]
+        return Coalitions(
+            self.indptr[start : stop + 1] - a,
+            self.players[a:b],
+            self.test_indptr[start : stop + 1] - s,
+            self.tests[s:t],
+        )
+
+
+@dataclass(frozen=True)
+class Batch(Coalitions):
+    """Coalitions with the games that each belongs to; the test rows are those of its games, game by game.
+
+    `player` is set where only one player's value is wanted (the paper's Algorithm 1).
+    """
+
+    game_indptr: Ints
+    games: Indices
+    player: int = -1

@@ -1,0 +1,33 @@
+"""Numbers of any size in words that fit on a line."""
+
+from __future__ import annotations
+
+from math import floor, log10
+
+
+def in_words(n: int) -> str:
+    """Write a count: in full below ten million, else by its power of ten.
+
+    >>> in_words(4096), in_words(2**40), in_words(2**5000)
+    ('4,096', '1.1e12', '1.4e1505')
+    """
+    if n < 10_000_000:
+        return f"{n:,}"
+    power = floor(log10(n))
+    leading = n // 10 ** (power - 3) / 1000
+    if leading >= 9.95:
+        leading, power = leading / 10, power + 1
+    return f"{leading:.1f}e{power}"
+
+
+def duration(seconds: float) -> str:
+    """Write a time span in the unit that fits.
+
+    >>> duration(0.0031), duration(95), duration(7300), duration(1e12)
+    ('3.1 ms', '95.0 s', '2.0 h', '3e+04 years')
+    """
+    for limit, size, unit in ((1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if seconds < limit:
+            return f"{seconds / size:.1f} {unit}"
+    days = seconds / 86_400
+    return f"{days:.0f} days" if days < 1000 else f"{days / 365.25:.0e} years"

@@ -1,0 +1,34 @@
+"""The error family: every error of this package is a `LocalShapleyError`."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LocalShapleyError(Exception):
+    """Base of every error that this package raises."""
+
+
+class InvalidArgumentError(LocalShapleyError, ValueError):
+    """An argument is wrong; the message names it, what it was and what to do."""
+
+
+class TooLargeError(LocalShapleyError, ValueError):
+    """An exact method would need more trainings than can be paid."""
+
+
+class TrainingError(LocalShapleyError, RuntimeError):
+    """Training or scoring a coalition failed in a way that no convention covers."""
+
+
+class LocalShapleyWarning(UserWarning):
+    """Base of every warning that this package gives."""
+
+
+def unknown_name(argument: str, got: object, known: Iterable[str]) -> InvalidArgumentError:
+    """Make the error for a name that is not one of `known`, with the nearest match."""
+    names = sorted(known)
+    close = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return InvalidArgumentError(f"{argument} must be one of {', '.join(map(repr, names))}; got {got!r}.{hint}")

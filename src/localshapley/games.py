@@ -1,0 +1,194 @@
+"""The games: which players each test row's game has, and which games share players."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import AnyArray, Indices, Ints, Masks, offsets
+from localshapley.errors import InvalidArgumentError
+
+
+class SupportGraph:
+    """The bipartite graph of test rows and players, with equal supports merged into one game.
+
+    Games are ordered by ascending number of players (then by their first test row); this is the order in which
+    a subset finds its pivot.
+
+    Parameters
+    ----------
+    supports : sequence of int arrays
+        The players of each test row, in any order.
+    n_players : int, optional
+        Number of players; by default one more than the largest index.
+    merge : bool, default=True
+        Whether test rows with equal supports become one game. Without, each test row is a game of its own.
+
+    Attributes
+    ----------
+    indptr, players : arrays
+        Players of each game, ascending (CSR).
+    test_indptr, tests : arrays
+        Test rows of each game (CSR).
+    where_indptr, where : arrays
+        Games of each player, ascending (CSR).
+    game_of_test : array of shape (n_tests,)
+
+    Examples
+    --------
+    >>> graph = SupportGraph([[0, 1, 2], [1, 2], [2, 1]])
+    >>> graph.n_games, graph.sizes.tolist()
+    (2, [2, 3])
+    >>> graph.tests_holding([1, 2]).tolist(), graph.tests_holding([0]).tolist()
+    ([0, 1, 2], [0])
+    """
+
+    indptr: Ints
+    players: Indices
+    test_indptr: Ints
+    tests: Indices
+    where_indptr: Ints
+    where: Indices
+    game_of_test: Indices
+
+    def __init__(
+        self,
+        supports: Iterable[Iterable[int]],
+        n_players: int | None = None,
+        *,
+        merge: bool = True,
+    ) -> None:
+        rows = _as_rows(supports)
+        largest = max((int(row[-1]) for row in rows if len(row)), default=-1)
+        self.n_players = largest + 1 if n_players is None else int(n_players)
+        if largest >= self.n_players:
+            raise InvalidArgumentError(
+                f"supports names player {largest}, but there are only {self.n_players} players "
+                f"(0 to {self.n_players - 1}); give larger n_players or drop the index."
+            )
+        self.n_tests = len(rows)
+
+        tests_of: dict[object, list[int]] = {}
+        for t, row in enumerate(rows):
+            tests_of.setdefault(row.tobytes() if merge else t, []).append(t)
+        groups = sorted(tests_of.values(), key=lambda tests: len(rows[tests[0]]))
+        self.indptr = offsets(np.array([len(rows[tests[0]]) for tests in groups], dtype=np.int64))
+        self.players = _concatenate([rows[tests[0]] for tests in groups])
+        self.test_indptr = offsets(np.array([len(tests) for tests in groups], dtype=np.int64))
+        self.tests = _concatenate([np.array(tests, dtype=np.int32) for tests in groups])
+        self.where_indptr, self.where = _transpose(self.indptr, self.players, self.n_players)
+        self.game_of_test = np.empty(self.n_tests, dtype=np.int32)
+        self.game_of_test[self.tests] = np.repeat(np.arange(len(groups), dtype=np.int32), np.diff(self.test_indptr))
+
+    @property
+    def n_games(self) -> int:
+        """Number of distinct supports."""
+        return len(self.indptr) - 1
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """Players of each game, shape (n_games,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def tests_per_game(self) -> Ints:
+        """Test rows of each game, shape (n_games,)."""
+        return np.diff(self.test_indptr)
+
+    @cached_property
+    def support_sizes(self) -> Ints:
+        """`|N(t)|` of each test row, shape (n_tests,)."""
+        return self.sizes[self.game_of_test]
+
+    def support(self, test: int) -> Indices:
+        """`N(t)`: the players of one test row, ascending."""
+        return self.game(int(self.game_of_test[test]))
+
+    def game(self, game: int) -> Indices:
+        """The players of one game, ascending."""
+        return self.players[self.indptr[game] : self.indptr[game + 1]]
+
+    @cached_property
+    def N(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name
+        """Supports of the test rows as CSR arrays `(indptr, players)`."""
+        indptr = offsets(self.support_sizes)
+        return indptr, _concatenate([self.support(t) for t in range(self.n_tests)])
+
+    @cached_property
+    def R(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name
+        """Test rows of the players as CSR arrays `(indptr, tests)`."""
+        return _transpose(*self.N, self.n_players)
+
+    def tests_holding(self, coalition: Iterable[int]) -> Indices:
+        """`R_S`: the test rows whose support holds every player of the coalition, ascending."""
+        members = np.asarray(list(coalition), dtype=np.int64)
+        indptr, tests = self.R
+        held = np.zeros(self.n_tests, dtype=np.int64)
+        for z in members:
+            held[tests[indptr[z] : indptr[z + 1]]] += 1
+        return np.flatnonzero(held == len(members)).astype(np.int32)
+
+    def overlaps(self, game: int) -> tuple[Indices, Masks]:
+        """Games that share a player with `game`, and `N(game) ∩ N(other)` as bit masks over `game`'s players.
+
+        Returns
+        -------
+        games : array of shape (n_overlaps,), ascending; `game` is one of them
+        masks : uint64 array of shape (n_overlaps, words); player ``i`` is bit ``i % 64`` of word ``i // 64``
+        """
+        from localshapley.kernels.pivots import find_overlaps
+
+        words = max(1, -(-int(self.sizes[game]) // 64))
+        games = np.empty(self.n_games, dtype=np.int32)
+        masks = np.zeros((self.n_games, words), dtype=np.uint64)
+        found = find_overlaps(
+            game, self.indptr, self.players, self.where_indptr, self.where, np.zeros_like(masks), games, masks
+        )
+        return games[:found].copy(), masks[:found].copy()
+
+    def matrix(self, data: AnyArray) -> sparse.csr_array:
+        """Test × player matrix with `data` at the supports' places, row by row."""
+        indptr, players = self.N
+        return sparse.csr_array((data, players, indptr), shape=(self.n_tests, self.n_players))
+
+    def __repr__(self) -> str:
+        sizes = f"{self.sizes.min()}..{self.sizes.max()}" if self.n_games else "none"
+        return (
+            f"SupportGraph({self.n_tests} test rows, {self.n_players} players, {self.n_games} games of {sizes} players)"
+        )
+
+
+def _as_rows(supports: Iterable[Iterable[int]]) -> list[Indices]:
+    """Check the supports and return each as an ascending int32 array."""
+    rows = []
+    for t, given in enumerate(supports):
+        row = np.asarray(given if isinstance(given, np.ndarray) else list(given))
+        if row.size == 0:
+            row = row.astype(np.int32)
+        if row.ndim != 1 or not np.issubdtype(row.dtype, np.integer):
+            raise InvalidArgumentError(
+                f"supports[{t}] must be a flat list of player indices (whole numbers); got {given!r}."
+            )
+        row = np.sort(row)
+        if len(row) and row[0] < 0:
+            raise InvalidArgumentError(f"supports[{t}] holds the negative index {row[0]}; players count from 0.")
+        if len(row) > 1 and (repeated := row[1:][row[1:] == row[:-1]]).size:
+            raise InvalidArgumentError(
+                f"supports[{t}] names player {repeated[0]} more than once; give each player once."
+            )
+        rows.append(row.astype(np.int32))
+    return rows
+
+
+def _concatenate(parts: list[Indices]) -> Indices:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
+
+
+def _transpose(indptr: Ints, indices: Indices, n_columns: int) -> tuple[Ints, Indices]:
+    """Transpose the pattern of a CSR matrix; rows come out ascending."""
+    rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+    order = np.argsort(indices, kind="stable")
+    return offsets(np.bincount(indices, minlength=n_columns)), rows[order]

@@ -1,0 +1,1 @@
+"""Compiled loops: free functions over plain arrays, numpy and numba only."""

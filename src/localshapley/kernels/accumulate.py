@@ -1,0 +1,106 @@
+"""Sums of weighted scores into values.
+
+The weight of a subset of size `k` in a game of `n` players is `+1/(k·C(n,k))` for a member and
+`−1/((n−k)·C(n,k))` for the others. Adding `loss = 1/((n−k)·C(n,k))` to both leaves nothing for the others: a
+subset then touches its own members (`gain = 1/(k·C) + 1/((n−k)·C)`) and one common number a game.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from localshapley.arrays import Floats, Indices, Ints
+
+
+@njit(cache=True)
+def add_scores(
+    indptr: Ints,
+    players: Indices,
+    game_indptr: Ints,
+    games: Indices,
+    n_tests: Ints,
+    scores: Floats,
+    row: Ints,
+    gain: Floats,
+    loss: Floats,
+    members: Floats,
+    common: Floats,
+) -> None:
+    """Add the scores of a batch to `members` (one number a player) and `common` (one a game)."""
+    s = 0
+    for c in range(len(indptr) - 1):
+        k = indptr[c + 1] - indptr[c]
+        total = 0.0
+        for j in range(game_indptr[c], game_indptr[c + 1]):
+            game = games[j]
+            score = 0.0
+            for _ in range(n_tests[game]):
+                score += scores[s]
+                s += 1
+            total += score * gain[row[game], k]
+            common[game] -= score * loss[row[game], k]
+        for i in range(indptr[c], indptr[c + 1]):
+            members[players[i]] += total
+
+
+@njit(cache=True)
+def add_scores_per_test(
+    indptr: Ints,
+    players: Indices,
+    game_indptr: Ints,
+    games: Indices,
+    support_indptr: Ints,
+    support: Indices,
+    test_indptr: Ints,
+    tests: Indices,
+    scores: Floats,
+    row: Ints,
+    gain: Floats,
+    loss: Floats,
+    matrix_indptr: Ints,
+    matrix: Floats,
+) -> None:
+    """Add the scores of a batch to the CSR data of the test × player matrix (players as in the supports)."""
+    s = 0
+    for c in range(len(indptr) - 1):
+        k = indptr[c + 1] - indptr[c]
+        for j in range(game_indptr[c], game_indptr[c + 1]):
+            game = games[j]
+            up = gain[row[game], k]
+            down = loss[row[game], k]
+            for t in range(test_indptr[game], test_indptr[game + 1]):
+                at = matrix_indptr[tests[t]]
+                i = indptr[c]
+                for z in range(support_indptr[game], support_indptr[game + 1]):
+                    matrix[at] -= scores[s] * down
+                    if i < indptr[c + 1] and players[i] == support[z]:
+                        matrix[at] += scores[s] * up
+                        i += 1
+                    at += 1
+                s += 1
+
+
+@njit(cache=True)
+def add_scores_to_one(
+    indptr: Ints,
+    players: Indices,
+    games: Indices,
+    scores: Floats,
+    row: Ints,
+    gain: Floats,
+    loss: Floats,
+    player: int,
+    test_slot: int,
+    members: Floats,
+    matrix: Floats,
+) -> None:
+    """Add the scores of a batch (one test row each) to the value of one player only."""
+    for c in range(len(indptr) - 1):
+        k = indptr[c + 1] - indptr[c]
+        weight = -loss[row[games[c]], k]
+        for i in range(indptr[c], indptr[c + 1]):
+            if players[i] == player:
+                weight += gain[row[games[c]], k]
+        members[player] += weight * scores[c]
+        if test_slot >= 0:
+            matrix[test_slot] += weight * scores[c]

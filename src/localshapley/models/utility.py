@@ -1,0 +1,54 @@
+"""A game given as a function instead of data and a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+
+from localshapley.arrays import Floats, Indices
+from localshapley.coalitions.batch import Coalitions
+from localshapley.errors import InvalidArgumentError
+
+Utility: TypeAlias = Callable[[Indices, Indices], Floats]
+
+
+class UtilityTrainer:
+    """Calls `utility(coalition, tests)` for each coalition and checks what comes back."""
+
+    def __init__(self, utility: Utility, n_jobs: int | None = None) -> None:
+        self.name = getattr(utility, "__name__", type(utility).__name__)
+        self._utility = utility
+        self._n_jobs = effective_n_jobs(n_jobs)
+
+    def evaluate(self, coalitions: Coalitions) -> Floats:
+        """Score every coalition; returns one number for each of its test rows, flat."""
+        parts = coalitions.parts(1 if self._n_jobs == 1 else 4 * self._n_jobs)
+        return np.concatenate(Parallel(self._n_jobs)(delayed(_call)(self._utility, part) for part in parts))
+
+
+def _call(utility: Utility, coalitions: Coalitions) -> Floats:
+    out = np.empty(len(coalitions.tests))
+    for c in range(len(coalitions)):
+        coalition, tests = coalitions.coalition(c), coalitions.tests_of(c)
+        scores = np.asarray(utility(coalition.astype(np.intp), tests.astype(np.intp)), dtype=np.float64)
+        if scores.shape != tests.shape:
+            raise InvalidArgumentError(
+                f"utility must return one number for each of the {len(tests)} test rows it is given; for coalition "
+                f"{_short(coalition)} it returned an array of shape {scores.shape}."
+            )
+        if not np.isfinite(scores).all():
+            wrong = int(tests[~np.isfinite(scores)][0])
+            raise InvalidArgumentError(
+                f"utility returned NaN or infinity for coalition {_short(coalition)} on test row {wrong}; "
+                "return a finite number for every coalition, the empty one included."
+            )
+        out[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = scores
+    return out
+
+
+def _short(coalition: Indices) -> str:
+    shown = ", ".join(map(str, coalition[:8]))
+    return f"[{shown}{', ...' if len(coalition) > 8 else ''}] ({len(coalition)} players)"

@@ -1,0 +1,296 @@
+"""The arguments of a valuation, checked, and the stages up to the games put together."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.base import is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from localshapley import scores
+from localshapley.arrays import AnyArray
+from localshapley.engine import Trainer
+from localshapley.errors import InvalidArgumentError, LocalShapleyWarning
+from localshapley.games import SupportGraph
+from localshapley.models.estimator import Estimator, final_step, seeded
+from localshapley.models.named import named
+from localshapley.models.task import Task
+from localshapley.supports.base import Space, Support
+from localshapley.supports.default import default_support
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A valuation that is ready to be paid for: games, and a trainer for their coalitions."""
+
+    task: Task
+    graph: SupportGraph
+    trainer: Trainer
+    support: Support
+    model: str
+    ids: pd.Index | None
+    notes: list[str] = field(default_factory=list)
+
+
+def pose(
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    model: Any,
+    support: Support | None = None,
+    score: Any = None,
+    empty: float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> Problem:
+    """Check the arguments of `value`, train the reference model and find the games."""
+    rows = _check_rows("X", X)
+    test_rows = _check_rows("X_test", X_test)
+    labels = _check_labels("y", y, rows.shape[0], "X")
+    test_labels = _check_labels("y_test", y_test, test_rows.shape[0], "X_test")
+    if rows.shape[1] != test_rows.shape[1]:
+        raise InvalidArgumentError(
+            f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
+        )
+    ids = X.index if isinstance(X, pd.DataFrame) else y.index if isinstance(y, pd.Series) else None
+    wrapped = _check_model(model, labels)
+    estimator = wrapped.estimator
+    rows, test_rows = _in_one_form(rows, test_rows, estimator)
+    notes: list[str] = []
+    classes = codes = None
+    unseen = np.empty(0)
+    if is_classifier(estimator):
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) == 1:
+            raise InvalidArgumentError(
+                f"y holds one class only ({classes[0]!r}); a classifier's rows are worth something only with two "
+                "or more. Check the column, or use a regressor for numbers."
+            )
+        test_labels, unseen = _encode(test_labels, classes)
+        if len(unseen):
+            names = ", ".join(map(repr, unseen.tolist()[:5]))
+            note = f"y_test holds labels that y does not have ({names}); they count as wrong whatever is learnt."
+            warnings.warn(note, LocalShapleyWarning, stacklevel=3)
+            notes.append(note)
+    else:
+        labels, test_labels = _check_numbers("y", labels), _check_numbers("y_test", test_labels)
+    if empty is not None and not np.isfinite(empty):
+        raise InvalidArgumentError(f"empty must be a finite score or None; got {empty!r}.")
+
+    reference = _train_reference(estimator, rows, labels, seed)
+    chosen = scores.resolve(
+        score,
+        "classifier" if classes is not None else "regressor",
+        None if classes is None else (classes, unseen),
+        hasattr(reference, "predict_proba"),
+    )
+    if chosen.source in ("proba", "margin") and not (
+        hasattr(reference, "predict_proba") or hasattr(reference, "decision_function")
+    ):
+        raise InvalidArgumentError(
+            f"score {chosen.name!r} needs predict_proba or decision_function, which "
+            f"{type(final_step(estimator)).__name__} does not have; use score='accuracy'."
+        )
+    task = Task(rows, labels, test_rows, test_labels, classes, codes, chosen, empty, seed)
+
+    if support is None:
+        support, induced = default_support(final_step(reference))
+        if not induced:
+            notes.append(
+                f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
+                f"so {support} was taken; locality_gap() tells how much that loses."
+            )
+    elif not isinstance(support, Support):
+        raise InvalidArgumentError(
+            f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
+        )
+    space = _space(reference, rows, test_rows, X, X_test, labels, seed)
+    graph = SupportGraph(support(space), rows.shape[0])
+    empty_supports = int((graph.support_sizes == 0).sum())
+    if empty_supports:
+        notes.append(
+            f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
+            f"a larger support ({support.larger()}) would reach them."
+        )
+    trainer = wrapped.trainer(task, n_jobs)
+    return Problem(task, graph, trainer, support, _describe(estimator), ids, notes)
+
+
+def _check_rows(name: str, X: Any) -> Any:
+    """Return rows as a float array, a CSR matrix or a DataFrame."""
+    if X is None:
+        raise InvalidArgumentError(f"{name} is missing; give training rows and test rows (X, y, X_test, y_test).")
+    if isinstance(X, pd.DataFrame):
+        rows: Any = X
+    elif sparse.issparse(X):
+        rows = sparse.csr_matrix(X)
+    else:
+        rows = np.asarray(X)
+        if rows.ndim != 2:
+            advice = {1: f"reshape one feature with {name}.reshape(-1, 1)"}.get(
+                rows.ndim, f"flatten each row with {name}.reshape(len({name}), -1)"
+            )
+            raise InvalidArgumentError(f"{name} must have two dimensions (rows, features); got {rows.ndim}: {advice}.")
+        if rows.dtype == object or rows.dtype.kind in "US":
+            try:
+                rows = rows.astype(np.float64)
+            except (TypeError, ValueError):
+                raise InvalidArgumentError(
+                    f"{name} holds text; give a DataFrame and a Pipeline that encodes it, or numbers."
+                ) from None
+    if rows.shape[0] == 0 or rows.shape[1] == 0:
+        raise InvalidArgumentError(f"{name} is empty: it has {rows.shape[0]} rows and {rows.shape[1]} features.")
+    return rows
+
+
+def _check_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
+    if y is None:
+        raise InvalidArgumentError(f"{name} is missing; give one label or number for each row of {rows_name}.")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InvalidArgumentError(f"{name} must be one column; got shape {labels.shape}.")
+    if len(labels) != n_rows:
+        raise InvalidArgumentError(
+            f"{name} has {len(labels)} entries, {rows_name} has {n_rows} rows; they must be equally long."
+        )
+    missing = np.flatnonzero(pd.isna(labels))
+    if len(missing):
+        raise InvalidArgumentError(
+            f"{name} is missing (NaN) in {len(missing)} places, first at row {missing[0]}; drop or fill these rows."
+        )
+    if labels.dtype == object and all(isinstance(label, str) for label in labels):
+        labels = labels.astype(str)
+    return labels
+
+
+def _check_numbers(name: str, y: AnyArray) -> AnyArray:
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"{name} must hold numbers for a regressor; got {y.dtype} such as {y[0]!r}. Use a classifier for labels."
+        ) from None
+    if not np.isfinite(numbers).all():
+        where = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise InvalidArgumentError(f"{name} is infinite at row {where}; drop or bound it.")
+    return numbers
+
+
+def _check_model(model: Any, labels: AnyArray) -> Estimator:
+    if isinstance(model, str):
+        model = named(model, regression=labels.dtype.kind == "f" and bool((labels % 1 != 0).any()))
+    wrapped = model if isinstance(model, Estimator) else Estimator(model)
+    estimator = wrapped.estimator
+    if isinstance(estimator, type):
+        raise InvalidArgumentError(f"model is a class; give an instance of it: {estimator.__name__}().")
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "predict") or not hasattr(estimator, "get_params"):
+        raise InvalidArgumentError(
+            f"model must be a scikit-learn estimator, a name or a localshapley.models object; got {estimator!r}."
+        )
+    if not (is_classifier(estimator) or is_regressor(estimator)):
+        raise InvalidArgumentError(
+            f"model must be a classifier or a regressor; {type(final_step(estimator)).__name__} is neither."
+        )
+    if getattr(final_step(estimator), "metric", None) == "precomputed":
+        raise InvalidArgumentError("model has metric='precomputed'; give feature rows and a metric instead.")
+    return wrapped
+
+
+def _in_one_form(rows: Any, test_rows: Any, estimator: Any) -> tuple[Any, Any]:
+    """Bring both tables to one form: frames where the model may read columns by name, else arrays.
+
+    NaN is let through only where the model says that it takes it.
+    """
+    frames = [r for r in (rows, test_rows) if isinstance(r, pd.DataFrame)]
+    if len(frames) == 2:
+        if list(rows.columns) != list(test_rows.columns):
+            raise InvalidArgumentError(
+                f"X_test has the columns {list(test_rows.columns)}, X has {list(rows.columns)}; "
+                "they must be the same, in the same order."
+            )
+        numeric = all(pd.api.types.is_numeric_dtype(t) for t in rows.dtypes)
+        if isinstance(estimator, Pipeline) or not numeric:
+            _check_missing(rows, test_rows, estimator)
+            return rows, test_rows
+    out = []
+    for name, table in (("X", rows), ("X_test", test_rows)):
+        if isinstance(table, pd.DataFrame):
+            try:
+                table = table.to_numpy(dtype=np.float64)
+            except (TypeError, ValueError):
+                raise InvalidArgumentError(
+                    f"{name} is a DataFrame with text columns, the other table is not; give both as DataFrames."
+                ) from None
+        out.append(table)
+    if sparse.issparse(out[0]) != sparse.issparse(out[1]):
+        raise InvalidArgumentError("X and X_test must both be sparse or both be dense.")
+    _check_missing(out[0], out[1], estimator)
+    return out[0], out[1]
+
+
+def _check_missing(rows: Any, test_rows: Any, estimator: Any) -> None:
+    takes_nan = bool(get_tags(estimator).input_tags.allow_nan)
+    for name, table in (("X", rows), ("X_test", test_rows)):
+        values = table.select_dtypes("number").to_numpy() if isinstance(table, pd.DataFrame) else table
+        values = values.data if sparse.issparse(values) else values
+        values = np.asarray(values, dtype=np.float64)
+        if np.isinf(values).any():
+            raise InvalidArgumentError(f"{name} holds infinity; drop or bound these entries.")
+        if np.isnan(values).any() and not takes_nan:
+            raise InvalidArgumentError(
+                f"{name} holds {int(np.isnan(values).sum())} missing values (NaN), which "
+                f"{type(final_step(estimator)).__name__} does not take; drop these rows, or put SimpleImputer() before "
+                "the model in a Pipeline."
+            )
+
+
+def _encode(labels: AnyArray, classes: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Codes of labels; a label that is no class has code −1, −2, ... and is listed as unseen."""
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    unseen: dict[Any, int] = {}
+    codes = np.array(
+        [position[v] if v in position else unseen.setdefault(v, -1 - len(unseen)) for v in labels.tolist()],
+        dtype=np.int64,
+    )
+    return codes, np.array(list(unseen), dtype=labels.dtype)
+
+
+def _train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
+    """Train the model on all rows; what it refuses here is refused before anything is paid."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return seeded(estimator, seed).fit(X, y)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"model {_describe(estimator)} cannot be trained on all of X and y: {error}"
+        ) from error
+
+
+def _space(reference: Any, X: Any, X_test: Any, raw: Any, raw_test: Any, y: AnyArray, seed: int) -> Space:
+    """The space before the last step of a pipeline, else that of the rows."""
+    if isinstance(reference, Pipeline) and len(reference.steps) > 1:
+        X, X_test = reference[:-1].transform(X), reference[:-1].transform(X_test)
+    tables = []
+    for table in (X, X_test):
+        if sparse.issparse(table):
+            table = sparse.csr_matrix(table)
+        elif isinstance(table, pd.DataFrame):
+            table = table.to_numpy()
+        tables.append(table)
+    return Space(tables[0], tables[1], raw, raw_test, y, final_step(reference), seed)
+
+
+def _describe(estimator: Any) -> str:
+    """An estimator's settings on one line."""
+    return " ".join(repr(estimator).split())

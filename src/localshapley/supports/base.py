@@ -1,0 +1,113 @@
+"""What a support is given, and what it gives back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
+
+from localshapley.arrays import AnyArray, Indices
+from localshapley.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class Space:
+    """What supports are found in.
+
+    Attributes
+    ----------
+    X, X_test : array or CSR matrix of shape (n_rows, n_features)
+        The rows in the space of the model: what a pipeline hands to its last step.
+    raw, raw_test : any
+        The rows as the user gave them.
+    y : array of shape (n_rows,)
+    reference : estimator
+        The model (last step of the pipeline) trained on all rows.
+    seed : int
+    """
+
+    X: Any
+    X_test: Any
+    raw: Any
+    raw_test: Any
+    y: AnyArray
+    reference: Any
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Support(ABC):
+    """A source of locality.
+
+    Parameters
+    ----------
+    max_size : int, optional
+        Keep at most so many rows of each support, the nearest ones.
+    """
+
+    max_size: int | None = None
+
+    def __post_init__(self) -> None:
+        check_whole(type(self).__name__, "max_size", self.max_size, optional=True)
+
+    def __call__(self, space: Space) -> list[Indices]:
+        """Find the support of every test row."""
+        found = self.find(space)
+        return found if self.max_size is None else _nearest_first(found, space, self.max_size)
+
+    def __repr__(self) -> str:
+        settings = (
+            f"{f.name}={getattr(self, f.name)!r}"
+            for f in fields(self)
+            if f.name in ("n", "r") or repr(getattr(self, f.name)) != repr(f.default)
+        )
+        return f"{type(self).__name__}({', '.join(settings)})"
+
+    @abstractmethod
+    def find(self, space: Space) -> list[Indices]:
+        """Find the support of every test row, before any cap."""
+
+    @abstractmethod
+    def larger(self) -> str:
+        """Say which setting of this support makes it larger, as code to type."""
+
+
+def _nearest_first(supports: list[Indices], space: Space, max_size: int) -> list[Indices]:
+    """Cut supports to their `max_size` rows nearest to the test row (by Euclidean distance)."""
+    out = []
+    for t, rows in enumerate(supports):
+        if len(rows) > max_size:
+            distance = pairwise_distances(space.X[rows], space.X_test[t : t + 1])[:, 0]
+            rows = rows[np.argsort(distance, kind="stable")[:max_size]]
+        out.append(rows)
+    return out
+
+
+def check_whole(owner: str, name: str, value: Any, *, optional: bool = False, least: int = 1) -> None:
+    """Refuse anything but a whole number of at least `least`."""
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidArgumentError(f"{owner}({name}=...) must be a whole number of at least {least}; got {value!r}.")
+
+
+def check_positive(owner: str, name: str, value: Any) -> None:
+    """Refuse anything but a positive, finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+        raise InvalidArgumentError(f"{owner}({name}=...) must be a positive number; got {value!r}.")
+
+
+def check_finite(space: Space, owner: str) -> None:
+    """Refuse rows between which no distance is defined."""
+    for name, X in (("X", space.X), ("X_test", space.X_test)):
+        values = X.data if sparse.issparse(X) else X
+        if not np.issubdtype(np.asarray(values).dtype, np.number) or not np.isfinite(values).all():
+            raise InvalidArgumentError(
+                f"supports.{owner} measures distances, but {name} has missing or non-numeric values in the space of "
+                "the model; put an imputer or encoder before the model in a Pipeline, or give supports.Embedding "
+                "or supports.Given."
+            )

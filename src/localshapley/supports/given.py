@@ -1,0 +1,87 @@
+"""Supports that come from no model: all rows, random rows, or the user's own lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from localshapley.arrays import Indices
+from localshapley.errors import InvalidArgumentError
+from localshapley.supports.base import Space, Support, check_whole
+
+
+@dataclass(frozen=True, repr=False)
+class Everything(Support):
+    """All training rows for every test row: the global game."""
+
+    def find(self, space: Space) -> list[Indices]:
+        """Give every test row all rows."""
+        return [np.arange(space.X.shape[0], dtype=np.int32)] * space.X_test.shape[0]
+
+    def larger(self) -> str:
+        """There is none larger."""
+        return "supports.Everything()"
+
+
+@dataclass(frozen=True, repr=False)
+class Random(Support):
+    """`n` training rows drawn at random for each test row: the floor that a real support must beat.
+
+    Parameters
+    ----------
+    n : int, default=20
+    max_size : int, optional
+    """
+
+    n: int = 20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("Random", "n", self.n)
+
+    def find(self, space: Space) -> list[Indices]:
+        """Draw the rows of every test row; the same for the same seed."""
+        rng = np.random.default_rng(space.seed)
+        rows = space.X.shape[0]
+        n = min(self.n, rows)
+        return [rng.choice(rows, size=n, replace=False).astype(np.int32) for _ in range(space.X_test.shape[0])]
+
+    def larger(self) -> str:
+        """A support twice as large."""
+        return f"supports.Random({2 * self.n})"
+
+
+@dataclass(frozen=True, repr=False)
+class Given(Support):
+    """The user's own supports.
+
+    Parameters
+    ----------
+    lists : sequence of lists of int
+        For each test row the indices of its training rows, counted from 0.
+    max_size : int, optional
+    """
+
+    lists: Sequence[Iterable[int]]
+
+    def find(self, space: Space) -> list[Indices]:
+        """Return the lists, one for each test row."""
+        n_tests, n_rows = space.X_test.shape[0], space.X.shape[0]
+        if len(self.lists) != n_tests:
+            raise InvalidArgumentError(
+                f"supports.Given has {len(self.lists)} lists for {n_tests} test rows; give one for each."
+            )
+        found = [np.asarray(list(rows)) for rows in self.lists]
+        for t, rows in enumerate(found):
+            if rows.size and (rows.max() >= n_rows or rows.min() < 0):
+                raise InvalidArgumentError(
+                    f"supports.Given: the list of test row {t} names row {int(rows.max())}, but the training rows are "
+                    f"0 to {n_rows - 1}."
+                )
+        return [rows.astype(np.int32) for rows in found]
+
+    def larger(self) -> str:
+        """Longer lists."""
+        return "longer lists in supports.Given"

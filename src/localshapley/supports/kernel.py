@@ -1,0 +1,96 @@
+"""Kernels: the rows that a kernel ties to the test row."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import Indices
+from localshapley.errors import InvalidArgumentError
+from localshapley.supports.base import Space, Support, check_finite, check_positive
+from localshapley.supports.nearest import rows_within
+
+
+@dataclass(frozen=True, repr=False)
+class Kernel(Support):
+    """The training rows with `exp(−γ‖x_z − x_t‖²) ≥ threshold`: none, or half of the data.
+
+    Parameters
+    ----------
+    threshold : float, default=0.5
+        Between 0 and 1.
+    gamma : float, "scale" or "auto", optional
+        As in `sklearn.svm.SVC`; by default that of the model, or ``"scale"`` where it has none.
+    max_size : int, optional
+    """
+
+    threshold: float = 0.5
+    _: KW_ONLY
+    gamma: float | str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("Kernel", "threshold", self.threshold)
+        if self.threshold > 1:
+            raise InvalidArgumentError(
+                f"Kernel(threshold=...) must be at most 1, the kernel's largest value; got {self.threshold!r}."
+            )
+        if self.gamma not in (None, "scale", "auto"):
+            check_positive("Kernel", "gamma", self.gamma)
+
+    def find(self, space: Space) -> list[Indices]:
+        """Find the kernel neighbours of every test row."""
+        check_finite(space, "Kernel")
+        gamma = self._gamma(space)
+        return rows_within(space.X, space.X_test, float(np.sqrt(-np.log(self.threshold) / gamma)))
+
+    def _gamma(self, space: Space) -> float:
+        gamma: Any = self.gamma if self.gamma is not None else getattr(space.reference, "gamma", "scale")
+        n_features = space.X.shape[1]
+        if gamma in (None, "auto"):
+            return 1 / int(n_features)
+        if gamma == "scale":
+            return 1 / (int(n_features) * _variance(space.X))
+        return float(gamma)
+
+    def larger(self) -> str:
+        """A support that a weaker tie is enough for."""
+        return f"supports.Kernel({self.threshold / 2:.4g})"
+
+
+@dataclass(frozen=True, repr=False)
+class CompactKernel(Support):
+    """The training rows within the bandwidth of a kernel of compact support: `‖x_z − x_t‖ ≤ h`.
+
+    Parameters
+    ----------
+    bandwidth : float
+    max_size : int, optional
+    """
+
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("CompactKernel", "bandwidth", self.bandwidth)
+
+    def find(self, space: Space) -> list[Indices]:
+        """Find the rows within the bandwidth of every test row."""
+        check_finite(space, "CompactKernel")
+        return rows_within(space.X, space.X_test, self.bandwidth)
+
+    def larger(self) -> str:
+        """A support with a bandwidth half as large again."""
+        return f"supports.CompactKernel({1.5 * self.bandwidth:.4g})"
+
+
+def _variance(X: Any) -> float:
+    """Variance of all entries, as scikit-learn's ``gamma="scale"`` has it; 1 for a constant matrix."""
+    if sparse.issparse(X):
+        variance = float(X.multiply(X).mean() - X.mean() ** 2)
+    else:
+        variance = float(np.asarray(X, dtype=np.float64).var())
+    return variance if variance > 0 else 1.0

@@ -1,0 +1,114 @@
+"""Neighbours: the nearest rows, or all within a radius."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import StandardScaler
+
+from localshapley.arrays import Indices
+from localshapley.supports.base import Space, Support, check_finite, check_positive, check_whole
+
+
+@dataclass(frozen=True, repr=False)
+class Nearest(Support):
+    """The `n` training rows nearest to the test row.
+
+    Parameters
+    ----------
+    n : int, default=20
+    metric : str or callable, default="euclidean"
+        Any metric of `sklearn.neighbors.NearestNeighbors`.
+    metric_params : dict, optional
+        Further arguments of the metric; ``p`` of ``"minkowski"`` is one of them.
+    standardise : bool, default=False
+        Whether features are brought to mean 0 and variance 1 first.
+    max_size : int, optional
+
+    Examples
+    --------
+    >>> Nearest(10)
+    Nearest(n=10)
+    """
+
+    n: int = 20
+    _: KW_ONLY
+    metric: Any = "euclidean"
+    metric_params: dict[str, Any] | None = None
+    standardise: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_whole("Nearest", "n", self.n)
+
+    def find(self, space: Space) -> list[Indices]:
+        """Find the nearest rows of every test row; all rows where there are fewer than `n`."""
+        check_finite(space, "Nearest")
+        X, X_test = space.X, space.X_test
+        if self.standardise:
+            scaler = StandardScaler(with_mean=not sparse.issparse(X)).fit(X)
+            X, X_test = scaler.transform(X), scaler.transform(X_test)
+        return nearest_rows(X, X_test, self.n, self.metric, self.metric_params)
+
+    def larger(self) -> str:
+        """A support twice as large."""
+        return f"supports.Nearest({2 * self.n})"
+
+
+@dataclass(frozen=True, repr=False)
+class Radius(Support):
+    """The training rows at a distance of at most `r` from the test row; there may be none.
+
+    Parameters
+    ----------
+    r : float
+    metric : str or callable, default="euclidean"
+    metric_params : dict, optional
+    max_size : int, optional
+    """
+
+    r: float
+    _: KW_ONLY
+    metric: Any = "euclidean"
+    metric_params: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_positive("Radius", "r", self.r)
+
+    def find(self, space: Space) -> list[Indices]:
+        """Find the rows within the radius of every test row."""
+        check_finite(space, "Radius")
+        return rows_within(space.X, space.X_test, self.r, self.metric, self.metric_params)
+
+    def larger(self) -> str:
+        """A support with a radius half as large again."""
+        return f"supports.Radius({1.5 * self.r:.4g})"
+
+
+def nearest_rows(
+    X: Any, X_test: Any, n: int, metric: Any = "euclidean", metric_params: dict[str, Any] | None = None
+) -> list[Indices]:
+    """Rows of `X` nearest to each row of `X_test`, nearest first."""
+    search = _search(metric, metric_params).fit(X)
+    found = search.kneighbors(X_test, n_neighbors=min(n, X.shape[0]), return_distance=False)
+    return list(found.astype(np.int32))
+
+
+def rows_within(
+    X: Any, X_test: Any, radius: float, metric: Any = "euclidean", metric_params: dict[str, Any] | None = None
+) -> list[Indices]:
+    """Rows of `X` at a distance of at most `radius` from each row of `X_test`."""
+    search = _search(metric, metric_params).fit(X)
+    found = search.radius_neighbors(X_test, radius=radius, return_distance=False)
+    return [rows.astype(np.int32) for rows in found]
+
+
+def _search(metric: Any, metric_params: dict[str, Any] | None) -> NearestNeighbors:
+    params = dict(metric_params or {})
+    p = params.pop("p", 2)
+    return NearestNeighbors(metric=metric, p=p, metric_params=params or None)

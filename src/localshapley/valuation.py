@@ -1,0 +1,244 @@
+"""The result of a valuation."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import Floats, Ints
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = "localshapley valuation 1"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a valuation took.
+
+    Attributes
+    ----------
+    trainer : str
+        What trained the coalitions.
+    trainings : int
+        Coalitions trained.
+    draws : int
+        Coalitions asked for, over all test rows; without reuse each would have been trained.
+    distinct : int
+        Distinct coalitions among them.
+    reused : int
+        Draws that needed no training of their own.
+    trivial : int
+        Trainings whose outcome was known: no row, or one class.
+    seconds : float
+    """
+
+    trainer: str
+    trainings: int
+    draws: int
+    distinct: int
+    reused: int
+    trivial: int
+    seconds: float
+
+
+@dataclass(frozen=True, repr=False)
+class Valuation:
+    """What each training row is worth: the sum over the test rows of its local Shapley value.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows,)
+    stderr : array of shape (n_rows,)
+        Standard error of each value; 0 where it is exact.
+    cost : Cost
+    support_sizes : array of shape (n_tests,)
+    n_tests : array of shape (n_rows,)
+        Number of test rows that the row can matter to.
+    method, model, score, support : str
+    notes : list of str
+        What a reader of the values should know.
+    per_test : sparse array of shape (n_tests, n_rows) or None
+        `φ_z(v_t)`, where it was asked for.
+    ids : pandas Index or None
+        The index of the user's table.
+    """
+
+    values: Floats
+    stderr: Floats
+    cost: Cost
+    support_sizes: Ints
+    n_tests: Ints
+    method: str
+    model: str
+    score: str
+    support: str
+    notes: list[str] = field(default_factory=list)
+    per_test: sparse.csr_array | None = None
+    ids: pd.Index | None = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Values as a table with the index of the user's rows: value, stderr, n_tests."""
+        import pandas as pd
+
+        index = pd.RangeIndex(len(self.values), name="row") if self.ids is None else self.ids
+        return pd.DataFrame({"value": self.values, "stderr": self.stderr, "n_tests": self.n_tests}, index=index)
+
+    def top(self, n: int = 10) -> pd.DataFrame:
+        """The `n` most valuable rows, best first."""
+        return self.to_frame().iloc[np.argsort(-self.values, kind="stable")[:n]]
+
+    def bottom(self, n: int = 10) -> pd.DataFrame:
+        """The `n` least valuable rows, worst first."""
+        return self.to_frame().iloc[np.argsort(self.values, kind="stable")[:n]]
+
+    def save(self, path: str | Path) -> None:
+        """Write the valuation to a `.parquet` or `.npz` file; `localshapley.load` reads it back."""
+        path = Path(path)
+        if path.suffix == ".parquet":
+            _save_parquet(self, path)
+        elif path.suffix == ".npz":
+            _save_npz(self, path)
+        else:
+            raise InvalidArgumentError(
+                f"path must end in .parquet or .npz; got {str(path)!r}. For other formats write to_frame()."
+            )
+
+    def __repr__(self) -> str:
+        best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
+        name = (lambda i: i) if self.ids is None else (lambda i: self.ids[i])
+        lines = [
+            f"Valuation of {len(self.values)} training rows over {len(self.support_sizes)} test rows",
+            f"  model    {self.model}",
+            f"  score    {self.score}, summed over the test rows",
+            f"  support  {self.support}: {_range(self.support_sizes)} rows",
+            f"  method   {self.method}: {self.cost.trainings:,} trainings in {self.cost.seconds:.2f} s, "
+            f"{self.cost.reused:,} saved by reuse",
+            f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} (row {name(best)}), "
+            f"worst {self.values[worst]:.4g} (row {name(worst)}); {int((self.values < 0).sum())} below zero",
+        ]
+        return "\n".join(lines + [f"  note     {note}" for note in self.notes])
+
+
+def _range(sizes: Ints) -> str:
+    low, high = int(sizes.min(initial=2**62)), int(sizes.max(initial=0))
+    return str(high) if low >= high else f"{low} to {high}"
+
+
+def load(path: str | Path) -> Valuation:
+    """Read a valuation that `Valuation.save` wrote.
+
+    Nothing is unpickled: a file can give wrong numbers but cannot run code.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise InvalidArgumentError(f"path {str(path)!r} does not exist.")
+    try:
+        if path.suffix == ".parquet":
+            return _load_parquet(path)
+        if path.suffix == ".npz":
+            return _load_npz(path)
+    except (OSError, KeyError, ValueError, TypeError) as error:
+        raise LocalShapleyError(
+            f"{str(path)!r} is not a valuation that this version can read ({error}); it must come from Valuation.save."
+        ) from error
+    raise InvalidArgumentError(f"path must end in .parquet or .npz; got {str(path)!r}.")
+
+
+def _header(v: Valuation) -> str:
+    names = ("method", "model", "score", "support", "notes")
+    return json.dumps({"format": FORMAT, "cost": asdict(v.cost), **{name: getattr(v, name) for name in names}})
+
+
+def _from_header(text: str, **arrays: Any) -> Valuation:
+    header = json.loads(text)
+    if header.pop("format", None) != FORMAT:
+        raise ValueError(f"no {FORMAT!r} header")
+    return Valuation(cost=Cost(**header.pop("cost")), **header, **arrays)
+
+
+def _save_parquet(v: Valuation, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(v.to_frame())
+    if v.per_test is not None:
+        by_row = v.per_test.tocsc()
+        parts = np.asarray(by_row.indptr, dtype=np.int32)
+        for name, flat in (("tests", by_row.indices), ("test_values", by_row.data)):
+            table = table.append_column(name, pa.ListArray.from_arrays(pa.array(parts), pa.array(flat)))
+    extra = {
+        b"localshapley": _header(v).encode(),
+        b"localshapley.support_sizes": json.dumps(v.support_sizes.tolist()).encode(),
+        b"localshapley.has_ids": b"1" if v.ids is not None else b"0",
+    }
+    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **extra}), path)
+
+
+def _load_parquet(path: Path) -> Valuation:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    meta = table.schema.metadata or {}
+    if b"localshapley" not in meta:
+        raise ValueError("no valuation header")
+    frame = table.drop_columns([c for c in ("tests", "test_values") if c in table.column_names]).to_pandas()
+    sizes = np.array(json.loads(meta[b"localshapley.support_sizes"]), dtype=np.int64)
+    per_test = None
+    if "tests" in table.column_names:
+        tests, data = table["tests"].combine_chunks(), table["test_values"].combine_chunks()
+        by_row = sparse.csc_array(
+            (data.flatten().to_numpy(), tests.flatten().to_numpy(), tests.offsets.to_numpy()),
+            shape=(len(sizes), len(frame)),
+        )
+        per_test = by_row.tocsr()
+    return _from_header(
+        meta[b"localshapley"].decode(),
+        values=frame["value"].to_numpy(),
+        stderr=frame["stderr"].to_numpy(),
+        n_tests=frame["n_tests"].to_numpy(),
+        support_sizes=sizes,
+        per_test=per_test,
+        ids=frame.index if meta[b"localshapley.has_ids"] == b"1" else None,
+    )
+
+
+def _save_npz(v: Valuation, path: Path) -> None:
+    arrays: dict[str, Any] = {
+        "header": np.array(_header(v)),
+        "values": v.values,
+        "stderr": v.stderr,
+        "n_tests": v.n_tests,
+        "support_sizes": v.support_sizes,
+    }
+    if v.per_test is not None:
+        arrays |= {f"per_test_{part}": getattr(v.per_test, part) for part in ("data", "indices", "indptr")}
+    if v.ids is not None:
+        ids = np.asarray(v.ids)
+        arrays["ids"] = ids.astype(str) if ids.dtype == object else ids
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+
+
+def _load_npz(path: Path) -> Valuation:
+    import pandas as pd
+
+    with np.load(path, allow_pickle=False) as file:
+        per_test = None
+        if "per_test_data" in file:
+            per_test = sparse.csr_array(
+                (file["per_test_data"], file["per_test_indices"], file["per_test_indptr"]),
+                shape=(len(file["support_sizes"]), len(file["values"])),
+            )
+        return _from_header(
+            str(file["header"]),
+            **{name: file[name] for name in ("values", "stderr", "n_tests", "support_sizes")},
+            per_test=per_test,
+            ids=pd.Index(file["ids"]) if "ids" in file else None,
+        )

@@ -57,7 +57,15 @@ def main() -> None:
     model = DecisionTreeClassifier(random_state=0)
 
     started = perf_counter()
-    v = ls.value(*data, model=model, support=ls.supports.Everything(), score="accuracy", empty=0.0, progress=False)
+    v = ls.value(
+        *data,
+        model=model,
+        support=ls.supports.Everything(),
+        method="exact",
+        score="accuracy",
+        empty=0.0,
+        progress=False,
+    )
     ours = perf_counter() - started
 
     if peer:

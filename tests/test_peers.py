@@ -26,6 +26,7 @@ def test_a_tree_game_of_twelve_players(library):
         y[test],
         model=DecisionTreeClassifier(random_state=0),
         support=ls.supports.Everything(),
+        method="exact",
         score="accuracy",
         empty=0.0,  # both libraries take the empty coalition to be worth 0
     )

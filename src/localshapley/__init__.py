@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import datasets, models, scores, supports
+    from localshapley import datasets, models, scores, stopping, supports, theory
     from localshapley.api import shapley, value
     from localshapley.errors import (
         InvalidArgumentError,
@@ -41,7 +41,7 @@ _HOME = {
     "shapley": "api",
     "value": "api",
 }
-_MODULES = ("datasets", "models", "scores", "supports")
+_MODULES = ("datasets", "models", "scores", "stopping", "supports", "theory")
 
 __all__ = [
     "Cost",
@@ -61,7 +61,9 @@ __all__ = [
     "plan",
     "scores",
     "shapley",
+    "stopping",
     "supports",
+    "theory",
     "value",
 ]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from localshapley.engine import Trainer, play
+from localshapley.engine import Settings, Trainer, play
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.models.utility import Utility, UtilityTrainer
 from localshapley.problem import pose
 from localshapley.progress import ProgressSetting
+from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
 
@@ -26,6 +27,9 @@ def value(
     score: Any = None,
     method: str = "auto",
     budget: int | None = None,
+    tol: float | None = None,
+    stop: Rule | None = None,
+    max_seconds: float | None = None,
     empty: float | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
@@ -49,11 +53,22 @@ def value(
         ``"confidence"`` (default of classifiers with probabilities), ``"accuracy"`` (of the others),
         ``"margin"``, ``"log_loss"``; ``"squared_error"`` (default of regressors), ``"absolute_error"``; or a
         function `(y_true, prediction) -> float`. More is better: errors are negated.
-    method : {"auto", "exact", "subset-centric", "baseline"}, default="auto"
-        ``"exact"`` trains each distinct subset of all supports once (LSMR). ``"subset-centric"`` and
-        ``"baseline"`` are the paper's slower exact ways, for comparison. ``"auto"`` is exact.
+    method : str, default="auto"
+        ``"auto"`` is exact where that is cheaper than sampling to the target, game by game and size by size, and
+        sampled elsewhere. ``"exact"`` trains each distinct subset of all supports once (LSMR); ``"sample"`` draws
+        them (LSMR-A, unbiased, with standard errors). For comparison: ``"pivot"`` (the paper's LSMR-A with corrected
+        weights), ``"pivot-printed"`` (as printed, biased), ``"subset-centric"`` and ``"baseline"`` (the paper's
+        slower exact ways).
     budget : int, optional
-        Most trainings that the run may take; a run that would need more is refused before it starts.
+        Most trainings that the run may take. A sampled run never exceeds it, and spends it if no `tol` or `stop`
+        is given; an exact one that would need more is refused before it starts.
+    tol : float, optional
+        Stop sampling when the standard errors of all values together, `‖stderr‖ / ‖values‖`, are at most this;
+        0.1 if neither `tol`, `stop` nor `budget` is given.
+    stop : `localshapley.stopping` rule, optional
+        Another rule, such as ``stopping.RankStable(top=20)``; rules combine with ``&`` and ``|``.
+    max_seconds : float, optional
+        Stop sampling after this time.
     empty : float, optional
         Score of the empty coalition on every test row. By default every class is equally likely, and a
         regressor predicts the mean of `y`.
@@ -81,10 +96,11 @@ def value(
     >>> v.values.shape
     (75,)
     """
+    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, per_test)
     problem = pose(
         X, y, X_test, y_test, model=model, support=support, score=score, empty=empty, seed=seed, n_jobs=n_jobs
     )
-    played = play(problem.graph, problem.trainer, method=method, budget=budget, progress=progress, per_test=per_test)
+    played = play(problem.graph, problem.trainer, settings)
     notes = problem.notes + _trainer_notes(problem.trainer)
     return played.valuation(
         model=problem.model, score=problem.task.score.name, support=repr(problem.support), notes=notes, ids=problem.ids
@@ -98,6 +114,10 @@ def shapley(
     *,
     method: str = "exact",
     budget: int | None = None,
+    tol: float | None = None,
+    stop: Rule | None = None,
+    max_seconds: float | None = None,
+    seed: int = 0,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
     per_test: bool = False,
@@ -111,12 +131,12 @@ def shapley(
     utility : callable
         `utility(coalition, tests) -> scores`: `coalition` is a sorted int array of players, `tests` an int array
         of the test rows to score (indices into `supports`); one float per test row comes back. It is called at
-        most once per coalition and run with ``"exact"`` and ``"auto"``. An object with
+        most once per coalition and run with ``"exact"``, ``"sample"``, ``"pivot"`` and ``"auto"``. An object with
         ``evaluate(coalitions)``, as in `localshapley.models`, scores many coalitions in one call.
     n_players : int, optional
         By default one more than the largest index in `supports`.
-    method, budget, n_jobs, progress, per_test
-        As in `value`.
+    method, budget, tol, stop, max_seconds, seed, n_jobs, progress, per_test
+        As in `value`; the default method is ``"exact"``.
 
     Returns
     -------
@@ -132,13 +152,14 @@ def shapley(
     >>> ls.shapley([[0, 1, 2]], pairs).values.round(4)
     array([0.1667, 0.1667, 0.6667])
     """
+    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, per_test)
     graph = SupportGraph(supports, n_players)
     if graph.n_tests == 0:
         raise InvalidArgumentError("supports is empty; give the players of at least one test row.")
     if not callable(utility) and not hasattr(utility, "evaluate"):
         raise InvalidArgumentError(f"utility must be a function (coalition, tests) -> scores; got {utility!r}.")
     trainer: Trainer = utility if hasattr(utility, "evaluate") else UtilityTrainer(utility, n_jobs)  # type: ignore[assignment]
-    played = play(graph, trainer, method=method, budget=budget, progress=progress, per_test=per_test)
+    played = play(graph, trainer, settings)
     return played.valuation(model="a game", score=trainer.name, support="given", notes=[], ids=None)
 
 
@@ -150,6 +171,8 @@ def _trainer_notes(trainer: Any) -> list[str]:
             f"{trainer.n_failed} coalitions were too small for the model and count as nothing learnt "
             f"(first: {trainer.first_failure})."
         )
+    if getattr(trainer, "n_silent", 0):
+        notes.append(f"{trainer.n_silent} predictions had no answer from the model and count as nothing learnt.")
     given = getattr(trainer, "warnings", {})
     notes += [f"{count} fits gave a {name}." for name, count in sorted(given.items())]
     return notes

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -10,19 +13,26 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats
+from localshapley.baselines.pivot import PivotSampler
 from localshapley.coalitions.batch import Batch, Coalitions
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
+from localshapley.coalitions.sampled import Collection
 from localshapley.counts import in_words
-from localshapley.errors import InvalidArgumentError, TooLargeError, unknown_name
+from localshapley.crossfit import RoundSampler
+from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, TooLargeError, unknown_name
 from localshapley.estimate import ExactSum
 from localshapley.games import SupportGraph
 from localshapley.progress import Progress, ProgressSetting
+from localshapley.stopping import Look, RelativeError, Rule, Seconds
 from localshapley.valuation import Cost, Valuation
 
-METHODS = ("auto", "exact", "subset-centric", "baseline")
+EXACT = ("exact", "subset-centric", "baseline")
+METHODS = ("auto", *EXACT, "sample", "pivot", "pivot-printed")
 MAX_SUBSETS = 2**30
 """Exact methods refuse to train more coalitions than this."""
-
+EASY = 2048
+"""So few distinct subsets are trained one and all, whatever the target, by `"auto"`."""
+DEFAULT_TOL = 0.1
 SECONDS_PER_BATCH = 0.5
 MAX_BATCH = 2**14
 
@@ -41,10 +51,56 @@ class Trainer(Protocol):
     def evaluate(self, coalitions: Coalitions) -> Floats: ...
 
 
-class Estimate(Protocol):
-    """Turns scores into values."""
+class Taker(Protocol):
+    """Takes in scores."""
 
     def add(self, batch: Batch, scores: Floats) -> None: ...
+
+
+class Sampler(Protocol):
+    """Draws coalitions round by round and estimates the values from them."""
+
+    collection: Collection
+
+    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool: ...
+
+    def look(self, previous: Look | None, seconds: float) -> Look: ...
+
+    def by_game(self) -> Floats: ...
+
+
+@dataclass
+class Tally:
+    """What a run has done so far."""
+
+    started: float
+    trainings: int = 0
+    scores: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return perf_counter() - self.started
+
+
+def run(
+    schedule: Schedule, trainer: Trainer, taker: Taker, tally: Tally, bar: Progress, max_seconds: float = np.inf
+) -> bool:
+    """Train and score every coalition of the schedule; False if the time ran out before."""
+    size = 16
+    while (batch := schedule.take(size)) is not None:
+        started = perf_counter()
+        scores = trainer.evaluate(batch)
+        taker.add(batch, scores)
+        tally.trainings += len(batch)
+        tally.scores += len(scores)
+        bar.advance(len(batch))
+        if tally.seconds > max_seconds:
+            return False
+        # Batches change nothing in the result; they grow until one takes about half a second.
+        pace = SECONDS_PER_BATCH / max(perf_counter() - started, 1e-9)
+        size = int(np.clip(len(batch) * min(pace, 4.0), 1, MAX_BATCH))
+    return True
 
 
 @dataclass(frozen=True)
@@ -57,6 +113,7 @@ class Played:
     per_test: sparse.csr_array | None
     cost: Cost
     method: str
+    stopped: str
 
     def valuation(self, **about: Any) -> Valuation:
         """Make the result, with what the caller knows about model, score and support."""
@@ -67,61 +124,165 @@ class Played:
             support_sizes=self.graph.support_sizes,
             n_tests=np.diff(self.graph.R[0]),
             method=self.method,
+            stopped=self.stopped,
             per_test=self.per_test,
             **about,
         )
 
 
-def play(
-    graph: SupportGraph,
-    trainer: Trainer,
-    *,
-    method: str,
-    budget: int | None = None,
-    progress: ProgressSetting = None,
-    per_test: bool = False,
-) -> Played:
-    """Play the games with a method of `METHODS`."""
-    if method not in METHODS:
-        raise unknown_name("method", method, METHODS)
-    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
-        raise InvalidArgumentError(f"budget must be a whole number of trainings, at least 1; got {budget!r}.")
-    method = "exact" if method == "auto" else method
-    started = perf_counter()
-    n_distinct, n_trainings = _count(graph, method)
-    _refuse_if_too_large(graph, method, n_trainings, budget)
+@dataclass(frozen=True)
+class Settings:
+    """How to play: the arguments that `value` and `shapley` share, checked."""
 
+    method: str = "auto"
+    budget: int | None = None
+    tol: float | None = None
+    stop: Rule | None = None
+    max_seconds: float | None = None
+    seed: int = 0
+    progress: ProgressSetting = None
+    per_test: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise unknown_name("method", self.method, METHODS)
+        budget, seed = self.budget, self.seed
+        if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
+            raise InvalidArgumentError(f"budget must be a whole number of trainings, at least 1; got {budget!r}.")
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+            raise InvalidArgumentError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+        if self.stop is not None and not isinstance(self.stop, Rule):
+            raise InvalidArgumentError(
+                f"stop must be a rule of localshapley.stopping, such as RankStable(top=20); got {self.stop!r}."
+            )
+        for name in ("tol", "max_seconds"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+                raise InvalidArgumentError(f"{name} must be a positive number; got {value!r}.")
+        if self.per_test and self.method.startswith("pivot"):
+            raise InvalidArgumentError(f"per_test=True is not for method={self.method!r}; use 'sample' or 'exact'.")
+        if self.method in EXACT and (self.tol or self.stop or self.max_seconds):
+            raise InvalidArgumentError(
+                f"tol, stop and max_seconds are for sampled methods; method={self.method!r} is exact. "
+                "Leave them out, or use method='auto'."
+            )
+
+    @property
+    def rule(self) -> Rule | None:
+        """When to stop; None spends the whole budget."""
+        rules: list[Rule] = [RelativeError(self.tol)] if self.tol is not None else []
+        rules += [self.stop] if self.stop is not None else []
+        if not rules and self.budget is None:
+            rules = [RelativeError(DEFAULT_TOL)]
+        if self.max_seconds is not None:
+            rules += [Seconds(self.max_seconds)]
+        return reduce(or_, rules) if rules else None
+
+
+def play(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Played:
+    """Play the games."""
+    method, budget = settings.method, settings.budget
+    tally = Tally(perf_counter())
+    distinct, error = count_distinct(graph)
+    sampled = method not in EXACT
+    # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
+    within = distinct + 5 * error <= (MAX_SUBSETS if budget is None else min(budget, MAX_SUBSETS))
+    if method in ("auto", "sample") and within and (budget is not None or (method == "auto" and distinct <= EASY)):
+        method, sampled = "exact", False
+    if sampled:
+        return _play_sampled(graph, trainer, settings, distinct, tally)
+    return _play_exact(graph, trainer, settings, method, distinct, tally)
+
+
+def _play_exact(
+    graph: SupportGraph, trainer: Trainer, settings: Settings, method: str, distinct: int, tally: Tally
+) -> Played:
+    sizes = [int(n) for n in graph.support_sizes]
+    n_trainings = {
+        "exact": distinct,
+        "subset-centric": sum(2**n for n in sizes),
+        "baseline": sum(n * 2**n for n in sizes),
+    }[method]
+    _refuse_if_too_large(graph, method, n_trainings, settings.budget)
     schedule: Schedule
     if method == "exact":
         played, schedule = graph, Pivots(graph)
     else:
-        played = SupportGraph([graph.support(t) for t in range(graph.n_tests)], graph.n_players, merge=False)
+        played = _unmerged(graph)
         schedule = Separate(played, by_player=method == "baseline")
-    estimate = ExactSum(played, per_test=per_test)
-    with Progress(progress, n_trainings, "training coalitions") as bar:
-        trainings, draws = run(schedule, trainer, estimate, bar)
-    cost = Cost(
+    estimate = ExactSum(played, per_test=settings.per_test)
+    with Progress(settings.progress, n_trainings, "training coalitions") as bar:
+        run(schedule, trainer, estimate, tally, bar)
+    cost = _cost(trainer, tally, draws=tally.scores, distinct=distinct)
+    stderr = np.zeros(graph.n_players)
+    return Played(graph, estimate.values(), stderr, estimate.matrix(), cost, method, "every subset trained")
+
+
+def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, distinct: int, tally: Tally) -> Played:
+    method, rule = settings.method, settings.rule
+    played = _unmerged(graph) if settings.per_test else graph
+    sampler: Sampler
+    if method in ("auto", "sample"):
+        sampler = RoundSampler(played, settings.seed, eager=method == "auto")
+    else:
+        sampler = PivotSampler(played, settings.seed, printed=method == "pivot-printed")
+        if method == "pivot-printed" and len(set(graph.sizes.tolist())) > 1:
+            warnings.warn(
+                "method='pivot-printed' is biased where supports differ in size, as they do here; use 'sample', or "
+                "'pivot' for the paper's estimator with corrected weights.",
+                LocalShapleyWarning,
+                stacklevel=4,
+            )
+    collection = sampler.collection
+    look: Look | None = None
+    stopped = ""
+    with Progress(settings.progress, settings.budget, "training coalitions") as bar:
+        run(collection, trainer, collection, tally, bar)
+        while True:
+            left = np.inf if settings.budget is None else settings.budget - collection.n_rows
+            if not sampler.draw(left, look, rule):
+                known = look is not None and not look.stderr.any()
+                stopped = "every subset trained" if known else f"budget of {settings.budget:,} trainings"
+                break
+            limit = np.inf if look is None or settings.max_seconds is None else settings.max_seconds
+            if not run(collection, trainer, collection, tally, bar, limit) and collection.n_scored < collection.n_rows:
+                collection.truncate(collection.n_scored)  # an unfinished round would be a biased one
+                stopped = f"{tally.seconds:.1f} s (limit {settings.max_seconds:g} s)"
+                break
+            look = sampler.look(look, tally.seconds)
+            bar.say(f"relative error {look.relative_error:.3g}")
+            if rule is not None and rule.holds(look):
+                stopped = rule.reached(look)
+                break
+    assert look is not None
+    per_test = None
+    if settings.per_test:
+        per_test = _by_test(played, sampler.by_game())
+    draws = round(look.draws_per_game * played.n_games)
+    cost = _cost(trainer, tally, draws=max(draws, tally.trainings), distinct=collection.n_scored)
+    return Played(graph, look.values, look.stderr, per_test, cost, method, stopped)
+
+
+def _by_test(graph: SupportGraph, by_game: Floats) -> sparse.csr_array:
+    """Turn values by game (one test row each) into the test × player matrix."""
+    parts = [by_game[graph.indptr[g] : graph.indptr[g + 1]] for g in graph.game_of_test]
+    return graph.matrix(np.concatenate(parts) if parts else np.empty(0))
+
+
+def _unmerged(graph: SupportGraph) -> SupportGraph:
+    return SupportGraph([graph.support(t) for t in range(graph.n_tests)], graph.n_players, merge=False)
+
+
+def _cost(trainer: Trainer, tally: Tally, *, draws: int, distinct: int) -> Cost:
+    return Cost(
         trainer=trainer.name,
-        trainings=trainings,
+        trainings=tally.trainings,
         draws=draws,
-        distinct=n_distinct,
-        reused=draws - trainings,
+        distinct=distinct,
+        reused=draws - tally.trainings,
         trivial=getattr(trainer, "n_trivial", 0),
-        seconds=perf_counter() - started,
+        seconds=tally.seconds,
     )
-    return Played(graph, estimate.values(), np.zeros(graph.n_players), estimate.matrix(), cost, method)
-
-
-def _count(graph: SupportGraph, method: str) -> tuple[int, int]:
-    """Distinct subsets, and trainings of an exact method."""
-    sizes = [int(n) for n in graph.support_sizes]
-    distinct, _ = count_distinct(graph)
-    trainings = {
-        "exact": distinct,
-        "subset-centric": sum(2**n for n in sizes),
-        "baseline": sum(n * 2**n for n in sizes),
-    }
-    return distinct, trainings[method]
 
 
 def _refuse_if_too_large(graph: SupportGraph, method: str, n_trainings: int, budget: int | None) -> None:
@@ -131,23 +292,6 @@ def _refuse_if_too_large(graph: SupportGraph, method: str, n_trainings: int, bud
     limit = f"{MAX_SUBSETS:,} is the most" if budget is None or budget > MAX_SUBSETS else f"budget={budget:,} allows"
     raise TooLargeError(
         f"method={method!r} would train {in_words(n_trainings)} coalitions (the largest support has "
-        f"{graph.sizes.max()} rows); {limit}. Cap the supports (max_size=15), take a smaller support, or give a "
-        "larger budget; plan() shows the cost before it is paid."
+        f"{graph.sizes.max()} rows); {limit}. Use method='auto' or 'sample', cap the supports (max_size=15), or take "
+        "a smaller support; plan() shows the cost before it is paid."
     )
-
-
-def run(schedule: Schedule, trainer: Trainer, estimate: Estimate, progress: Progress) -> tuple[int, int]:
-    """Train and score every coalition of the schedule; returns the numbers of trainings and of scores."""
-    trainings = evaluations = 0
-    size = 16
-    while (batch := schedule.take(size)) is not None:
-        started = perf_counter()
-        scores = trainer.evaluate(batch)
-        estimate.add(batch, scores)
-        trainings += len(batch)
-        evaluations += len(scores)
-        progress.advance(len(batch))
-        # Batches change nothing in the result; they grow until one takes about half a second.
-        pace = SECONDS_PER_BATCH / max(perf_counter() - started, 1e-9)
-        size = int(np.clip(len(batch) * min(pace, 4.0), 1, MAX_BATCH))
-    return trainings, evaluations

@@ -68,11 +68,16 @@ def pose(
     classes = codes = None
     unseen = np.empty(0)
     if is_classifier(estimator):
-        classes, codes = np.unique(labels, return_inverse=True)
+        try:
+            classes, codes = np.unique(labels, return_inverse=True)
+        except TypeError:
+            raise InvalidArgumentError(
+                "y mixes labels of different kinds, such as text and numbers; make them one kind, y.astype(str)."
+            ) from None
         if len(classes) == 1:
             raise InvalidArgumentError(
-                f"y holds one class only ({classes[0]!r}); a classifier's rows are worth something only with two "
-                "or more. Check the column, or use a regressor for numbers."
+                f"y holds one class only ({classes.tolist()[0]!r}); a classifier's rows are worth something only with "
+                "two or more. Check the column, or use a regressor for numbers."
             )
         test_labels, unseen = _encode(test_labels, classes)
         if len(unseen):
@@ -82,23 +87,21 @@ def pose(
             notes.append(note)
     else:
         labels, test_labels = _check_numbers("y", labels), _check_numbers("y_test", test_labels)
-    if empty is not None and not np.isfinite(empty):
+    if empty is not None and (not isinstance(empty, int | float | np.number) or not np.isfinite(empty)):
         raise InvalidArgumentError(f"empty must be a finite score or None; got {empty!r}.")
-
-    reference = _train_reference(estimator, rows, labels, seed)
+    if support is not None and not isinstance(support, Support):
+        raise InvalidArgumentError(
+            f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
+        )
     chosen = scores.resolve(
         score,
         "classifier" if classes is not None else "regressor",
         None if classes is None else (classes, unseen),
-        hasattr(reference, "predict_proba"),
+        hasattr(estimator, "predict_proba"),
     )
-    if chosen.source in ("proba", "margin") and not (
-        hasattr(reference, "predict_proba") or hasattr(reference, "decision_function")
-    ):
-        raise InvalidArgumentError(
-            f"score {chosen.name!r} needs predict_proba or decision_function, which "
-            f"{type(final_step(estimator)).__name__} does not have; use score='accuracy'."
-        )
+    reference = _train_reference(estimator, rows, labels, seed)
+    if chosen.source in ("proba", "margin"):
+        _check_decisions(reference, chosen.name)
     task = Task(rows, labels, test_rows, test_labels, classes, codes, chosen, empty, seed)
 
     if support is None:
@@ -108,10 +111,6 @@ def pose(
                 f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
                 f"so {support} was taken; locality_gap() tells how much that loses."
             )
-    elif not isinstance(support, Support):
-        raise InvalidArgumentError(
-            f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
-        )
     space = _space(reference, rows, test_rows, X, X_test, labels, seed)
     graph = SupportGraph(support(space), rows.shape[0])
     empty_supports = int((graph.support_sizes == 0).sum())
@@ -133,7 +132,10 @@ def _check_rows(name: str, X: Any) -> Any:
     elif sparse.issparse(X):
         rows = sparse.csr_matrix(X)
     else:
-        rows = np.asarray(X)
+        try:
+            rows = np.asarray(X)
+        except ValueError:
+            raise InvalidArgumentError(f"{name} has rows of different lengths; give each the same features.") from None
         if rows.ndim != 2:
             advice = {1: f"reshape one feature with {name}.reshape(-1, 1)"}.get(
                 rows.ndim, f"flatten each row with {name}.reshape(len({name}), -1)"
@@ -188,7 +190,8 @@ def _check_numbers(name: str, y: AnyArray) -> AnyArray:
 
 def _check_model(model: Any, labels: AnyArray) -> Estimator:
     if isinstance(model, str):
-        model = named(model, regression=labels.dtype.kind == "f" and bool((labels % 1 != 0).any()))
+        fractions = labels.dtype.kind == "f" and bool((labels % 1 != 0).any())
+        model = named(model, regression=fractions or model == "ridge")
     wrapped = model if isinstance(model, Estimator) else Estimator(model)
     estimator = wrapped.estimator
     if isinstance(estimator, type):
@@ -219,7 +222,7 @@ def _in_one_form(rows: Any, test_rows: Any, estimator: Any) -> tuple[Any, Any]:
                 "they must be the same, in the same order."
             )
         numeric = all(pd.api.types.is_numeric_dtype(t) for t in rows.dtypes)
-        if isinstance(estimator, Pipeline) or not numeric:
+        if not numeric or _holds_estimators(estimator):
             _check_missing(rows, test_rows, estimator)
             return rows, test_rows
     out = []
@@ -239,7 +242,7 @@ def _in_one_form(rows: Any, test_rows: Any, estimator: Any) -> tuple[Any, Any]:
 
 
 def _check_missing(rows: Any, test_rows: Any, estimator: Any) -> None:
-    takes_nan = bool(get_tags(estimator).input_tags.allow_nan)
+    takes_nan = _takes_missing(estimator)
     for name, table in (("X", rows), ("X_test", test_rows)):
         values = table.select_dtypes("number").to_numpy() if isinstance(table, pd.DataFrame) else table
         values = values.data if sparse.issparse(values) else values
@@ -252,6 +255,44 @@ def _check_missing(rows: Any, test_rows: Any, estimator: Any) -> None:
                 f"{type(final_step(estimator)).__name__} does not take; drop these rows, or put SimpleImputer() before "
                 "the model in a Pipeline."
             )
+
+
+def _takes_missing(estimator: Any) -> bool:
+    """Whether missing values are filled, or taken by every step that they reach."""
+    if not isinstance(estimator, Pipeline):
+        return bool(get_tags(estimator).input_tags.allow_nan)
+    for _, step in estimator.steps:
+        if not hasattr(step, "fit"):
+            continue
+        module = type(step).__module__
+        if module.startswith(("sklearn.impute", "sklearn.compose")) or not module.startswith("sklearn."):
+            return True  # it fills them, or nobody can know
+        if not _takes_missing(step):
+            return False
+    return True
+
+
+def _holds_estimators(estimator: Any) -> bool:
+    """Whether other estimators are inside, which may read columns by name."""
+    return any(hasattr(value, "get_params") for value in estimator.get_params(deep=True).values())
+
+
+def _check_decisions(reference: Any, score: str) -> None:
+    """Refuse a classifier without probabilities whose decisions are not one number a class."""
+    name = type(final_step(reference)).__name__
+    if hasattr(reference, "predict_proba"):
+        return
+    if not hasattr(reference, "decision_function"):
+        raise InvalidArgumentError(
+            f"score {score!r} needs predict_proba or decision_function, which {name} does not have; "
+            "use score='accuracy'."
+        )
+    n_classes = len(reference.classes_)
+    if n_classes > 2 and getattr(final_step(reference), "decision_function_shape", "ovr") == "ovo":
+        raise InvalidArgumentError(
+            f"score {score!r} needs one decision value for each of the {n_classes} classes, {name} gives one for each "
+            "pair; set decision_function_shape='ovr', or use score='accuracy'."
+        )
 
 
 def _encode(labels: AnyArray, classes: AnyArray) -> tuple[AnyArray, AnyArray]:
@@ -279,8 +320,11 @@ def _train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
 
 def _space(reference: Any, X: Any, X_test: Any, raw: Any, raw_test: Any, y: AnyArray, seed: int) -> Space:
     """The space before the last step of a pipeline, else that of the rows."""
-    if isinstance(reference, Pipeline) and len(reference.steps) > 1:
-        X, X_test = reference[:-1].transform(X), reference[:-1].transform(X_test)
+    model = reference
+    while isinstance(model, Pipeline):
+        if len(model.steps) > 1:
+            X, X_test = model[:-1].transform(X), model[:-1].transform(X_test)
+        model = model.steps[-1][1]
     tables = []
     for table in (X, X_test):
         if sparse.issparse(table):

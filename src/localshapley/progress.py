@@ -46,6 +46,11 @@ class Progress:
         elif self._wanted and (self._at_once or perf_counter() - self._started > PATIENCE):
             self._show()
 
+    def say(self, text: str) -> None:
+        """Tell how far the run is, beside the bar."""
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], description=f"{self._label}, {text}")  # type: ignore[attr-defined]
+
     def _show(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn

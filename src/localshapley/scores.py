@@ -76,7 +76,8 @@ class Margin(Score):
         others = prediction.copy()
         known = np.flatnonzero(y >= 0)
         others[known, y[known]] = -np.inf
-        own = _of_true_class(y, prediction)
+        # A class that no row has is no better than the worst class, and than nothing.
+        own = np.where(y >= 0, _of_true_class(y, prediction), np.minimum(prediction.min(axis=1), 0.0))
         result: Floats = own - others.max(axis=1)
         return result
 
@@ -148,7 +149,13 @@ class Custom(Score):
         return out
 
     def _one(self, truth: Any, prediction: Any) -> float:
-        score = float(self._function(truth, prediction))
+        try:
+            score = float(self._function(truth, prediction))
+        except Exception as error:
+            raise TrainingError(
+                f"score function {self.name} failed for y_true={truth!r}, prediction={prediction!r}: "
+                f"{type(error).__name__}: {error}"
+            ) from error
         if not np.isfinite(score):
             raise TrainingError(
                 f"score function {self.name} gave {score} for y_true={truth!r}, prediction={prediction!r}; "
@@ -185,7 +192,7 @@ def resolve(
         chosen: Score = SCORES[score]()
     elif isinstance(score, Score):
         chosen = score
-    elif callable(score):
+    elif callable(score) and not isinstance(score, type):
         chosen = Custom(score, labels)
     else:
         raise InvalidArgumentError(

@@ -63,6 +63,8 @@ class Valuation:
     n_tests : array of shape (n_rows,)
         Number of test rows that the row can matter to.
     method, model, score, support : str
+    stopped : str
+        What ended the run, and what was reached.
     notes : list of str
         What a reader of the values should know.
     per_test : sparse array of shape (n_tests, n_rows) or None
@@ -80,9 +82,16 @@ class Valuation:
     model: str
     score: str
     support: str
+    stopped: str
     notes: list[str] = field(default_factory=list)
     per_test: sparse.csr_array | None = None
     ids: pd.Index | None = None
+
+    @property
+    def relative_error(self) -> float:
+        """Standard errors of all values together, `‖stderr‖ / ‖values‖`."""
+        size = float(np.linalg.norm(self.values))
+        return float(np.linalg.norm(self.stderr)) / size if size > 0 else 0.0
 
     def to_frame(self) -> pd.DataFrame:
         """Values as a table with the index of the user's rows: value, stderr, n_tests."""
@@ -100,16 +109,8 @@ class Valuation:
         return self.to_frame().iloc[np.argsort(self.values, kind="stable")[:n]]
 
     def save(self, path: str | Path) -> None:
-        """Write the valuation to a `.parquet` or `.npz` file; `localshapley.load` reads it back."""
-        path = Path(path)
-        if path.suffix == ".parquet":
-            _save_parquet(self, path)
-        elif path.suffix == ".npz":
-            _save_npz(self, path)
-        else:
-            raise InvalidArgumentError(
-                f"path must end in .parquet or .npz; got {str(path)!r}. For other formats write to_frame()."
-            )
+        """Write the valuation to a `.parquet` file; `localshapley.load` reads it back."""
+        _save(self, _parquet(path))
 
     def __repr__(self) -> str:
         best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
@@ -121,6 +122,7 @@ class Valuation:
             f"  support  {self.support}: {_range(self.support_sizes)} rows",
             f"  method   {self.method}: {self.cost.trainings:,} trainings in {self.cost.seconds:.2f} s, "
             f"{self.cost.reused:,} saved by reuse",
+            f"  stopped  {self.stopped}",
             f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} (row {name(best)}), "
             f"worst {self.values[worst]:.4g} (row {name(worst)}); {int((self.values < 0).sum())} below zero",
         ]
@@ -137,23 +139,25 @@ def load(path: str | Path) -> Valuation:
 
     Nothing is unpickled: a file can give wrong numbers but cannot run code.
     """
-    path = Path(path)
+    path = _parquet(path)
     if not path.exists():
         raise InvalidArgumentError(f"path {str(path)!r} does not exist.")
     try:
-        if path.suffix == ".parquet":
-            return _load_parquet(path)
-        if path.suffix == ".npz":
-            return _load_npz(path)
+        return _load(path)
     except (OSError, KeyError, ValueError, TypeError) as error:
         raise LocalShapleyError(
             f"{str(path)!r} is not a valuation that this version can read ({error}); it must come from Valuation.save."
         ) from error
-    raise InvalidArgumentError(f"path must end in .parquet or .npz; got {str(path)!r}.")
+
+
+def _parquet(path: str | Path) -> Path:
+    if Path(path).suffix != ".parquet":
+        raise InvalidArgumentError(f"path must end in .parquet; got {str(path)!r}. For other formats use to_frame().")
+    return Path(path)
 
 
 def _header(v: Valuation) -> str:
-    names = ("method", "model", "score", "support", "notes")
+    names = ("method", "model", "score", "support", "stopped", "notes")
     return json.dumps({"format": FORMAT, "cost": asdict(v.cost), **{name: getattr(v, name) for name in names}})
 
 
@@ -164,7 +168,7 @@ def _from_header(text: str, **arrays: Any) -> Valuation:
     return Valuation(cost=Cost(**header.pop("cost")), **header, **arrays)
 
 
-def _save_parquet(v: Valuation, path: Path) -> None:
+def _save(v: Valuation, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -182,7 +186,7 @@ def _save_parquet(v: Valuation, path: Path) -> None:
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **extra}), path)
 
 
-def _load_parquet(path: Path) -> Valuation:
+def _load(path: Path) -> Valuation:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
@@ -208,37 +212,3 @@ def _load_parquet(path: Path) -> Valuation:
         per_test=per_test,
         ids=frame.index if meta[b"localshapley.has_ids"] == b"1" else None,
     )
-
-
-def _save_npz(v: Valuation, path: Path) -> None:
-    arrays: dict[str, Any] = {
-        "header": np.array(_header(v)),
-        "values": v.values,
-        "stderr": v.stderr,
-        "n_tests": v.n_tests,
-        "support_sizes": v.support_sizes,
-    }
-    if v.per_test is not None:
-        arrays |= {f"per_test_{part}": getattr(v.per_test, part) for part in ("data", "indices", "indptr")}
-    if v.ids is not None:
-        ids = np.asarray(v.ids)
-        arrays["ids"] = ids.astype(str) if ids.dtype == object else ids
-    np.savez_compressed(path, allow_pickle=False, **arrays)
-
-
-def _load_npz(path: Path) -> Valuation:
-    import pandas as pd
-
-    with np.load(path, allow_pickle=False) as file:
-        per_test = None
-        if "per_test_data" in file:
-            per_test = sparse.csr_array(
-                (file["per_test_data"], file["per_test_indices"], file["per_test_indptr"]),
-                shape=(len(file["support_sizes"]), len(file["values"])),
-            )
-        return _from_header(
-            str(file["header"]),
-            **{name: file[name] for name in ("values", "stderr", "n_tests", "support_sizes")},
-            per_test=per_test,
-            ids=pd.Index(file["ids"]) if "ids" in file else None,
-        )

@@ -57,6 +57,8 @@ class EstimatorTrainer:
         Coalitions so far that needed no training: empty, or of one class.
     n_failed : int
         Coalitions so far that the estimator refused (too few rows for it); they count as nothing learnt.
+    n_silent : int
+        Predictions so far that the estimator had no answer for; they count as nothing learnt.
     first_failure : str
     warnings : Counter
         Names of the warnings that fits gave, with their number.
@@ -67,7 +69,7 @@ class EstimatorTrainer:
         self._estimator = seeded(estimator, task.seed)
         self._task = task
         self._n_jobs = effective_n_jobs(n_jobs)
-        self.n_trivial = self.n_failed = 0
+        self.n_trivial = self.n_failed = self.n_silent = 0
         self.first_failure = ""
         self.warnings: Counter[str] = Counter()
 
@@ -78,6 +80,7 @@ class EstimatorTrainer:
         for result in results:
             self.n_trivial += result.n_trivial
             self.n_failed += result.n_failed
+            self.n_silent += result.n_silent
             self.first_failure = self.first_failure or result.first_failure
             self.warnings.update(result.warnings)
         return np.concatenate([result.scores for result in results])
@@ -88,6 +91,7 @@ class _Evaluated:
     scores: Floats
     n_trivial: int = 0
     n_failed: int = 0
+    n_silent: int = 0
     first_failure: str = ""
     warnings: Counter[str] | None = None
 
@@ -107,7 +111,8 @@ def _evaluate(estimator: Any, task: Task, coalitions: Coalitions) -> _Evaluated:
                 continue
             try:
                 model = _fit(estimator, task, rows)
-                result.scores[where] = _score_rows(model, task, tests)
+                result.scores[where], silent = _score_rows(model, task, tests)
+                result.n_silent += silent
             except ValueError as error:
                 # Scikit-learn's word for "cannot learn from so little"; the whole training set was tried before.
                 result.n_failed += 1
@@ -140,18 +145,19 @@ def _fit(estimator: Any, task: Task, rows: Indices) -> Any:
     return model.fit(_safe_indexing(task.X, rows), task.y[rows])
 
 
-def _score_rows(model: Any, task: Task, tests: Indices) -> Floats:
-    """Score test rows; where the model has no answer for some of them, those count as nothing learnt."""
+def _score_rows(model: Any, task: Task, tests: Indices) -> tuple[Floats, int]:
+    """Score test rows; those that the model has no answer for count as nothing learnt, and are counted."""
     try:
         prediction = predict(model, task, _safe_indexing(task.X_test, tests))
     except ValueError:
         if len(tests) == 1:
-            return task.score_nothing_learnt(tests)
-        return np.concatenate([_score_rows(model, task, tests[i : i + 1]) for i in range(len(tests))])
+            return task.score_nothing_learnt(tests), 1
+        one_by_one = [_score_rows(model, task, tests[i : i + 1]) for i in range(len(tests))]
+        return np.concatenate([scores for scores, _ in one_by_one]), sum(silent for _, silent in one_by_one)
     answered = np.isfinite(prediction).reshape(len(tests), -1).all(axis=1)
     scores = task.score_nothing_learnt(tests)
     scores[answered] = task.score(task.y_test[tests[answered]], prediction[answered])
-    return scores
+    return scores, int((~answered).sum())
 
 
 def predict(model: Any, task: Task, X: Any) -> Floats:

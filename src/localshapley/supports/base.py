@@ -79,6 +79,8 @@ class Support(ABC):
 def _nearest_first(supports: list[Indices], space: Space, max_size: int) -> list[Indices]:
     """Cut supports to their `max_size` rows nearest to the test row (by Euclidean distance)."""
     out = []
+    if max((len(rows) for rows in supports), default=0) > max_size:
+        check_finite(space, "max_size")
     for t, rows in enumerate(supports):
         if len(rows) > max_size:
             distance = pairwise_distances(space.X[rows], space.X_test[t : t + 1])[:, 0]
@@ -105,9 +107,10 @@ def check_finite(space: Space, owner: str) -> None:
     """Refuse rows between which no distance is defined."""
     for name, X in (("X", space.X), ("X_test", space.X_test)):
         values = X.data if sparse.issparse(X) else X
-        if not np.issubdtype(np.asarray(values).dtype, np.number) or not np.isfinite(values).all():
+        values = np.asarray(values)
+        if values.dtype.kind not in "biuf" or not np.isfinite(values).all():
             raise InvalidArgumentError(
-                f"supports.{owner} measures distances, but {name} has missing or non-numeric values in the space of "
+                f"{owner} measures distances, but {name} has missing or non-numeric values in the space of "
                 "the model; put an imputer or encoder before the model in a Pipeline, or give supports.Embedding "
                 "or supports.Given."
             )

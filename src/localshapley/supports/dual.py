@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.svm import LinearSVC, LinearSVR
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
@@ -34,14 +34,14 @@ class Dual(Support):
 def _support_vectors(model: Any, X: Any, y: Any) -> Indices:
     if hasattr(model, "support_"):
         return np.asarray(model.support_, dtype=np.int32)
-    if not hasattr(model, "coef_"):
+    if not isinstance(model, LinearSVC | LinearSVR):
         raise InvalidArgumentError(
             f"supports.Dual needs a support vector machine; {type(model).__name__} has no support vectors. "
             "Leave support=None for the family of the model, or use supports.Nearest(n)."
         )
     slack = 1e-3  # liblinear stops short of the exact margin
-    if not is_classifier(model):
-        active = np.abs(y - model.predict(X)) >= getattr(model, "epsilon", 0.0) - slack
+    if isinstance(model, LinearSVR):
+        active = np.abs(y - model.predict(X)) >= model.epsilon - slack
         return np.flatnonzero(active).astype(np.int32)
     decision = np.asarray(model.decision_function(X))
     if decision.ndim == 1:

@@ -44,6 +44,10 @@ class Embedding(Support):
                     "Embedding(encoder=...) as arrays must be a pair (training vectors, test vectors); "
                     f"got {len(self.encoder)} of them."
                 )
+        elif isinstance(self.encoder, type):
+            raise InvalidArgumentError(
+                f"Embedding(encoder=...) is the class {self.encoder.__name__}; give a fitted instance of it."
+            )
         elif hasattr(self.encoder, "transform"):
             try:
                 check_is_fitted(self.encoder)
@@ -57,6 +61,10 @@ class Embedding(Support):
                 "Embedding(encoder=...) must be a function, a fitted transformer or a pair of arrays; "
                 f"got {type(self.encoder).__name__}."
             )
+
+    def __repr__(self) -> str:
+        kind = "two arrays" if isinstance(self.encoder, tuple | list) else getattr(self.encoder, "__name__", None)
+        return f"Embedding({kind or type(self.encoder).__name__}, n={self.n})"
 
     def find(self, space: Space) -> list[Indices]:
         """Find the nearest rows of every test row in the embedding."""

@@ -53,6 +53,10 @@ class Random(Support):
         return f"supports.Random({2 * self.n})"
 
 
+def _listed(lists: object) -> list[object]:
+    return list(lists) if isinstance(lists, Iterable) else [None]
+
+
 @dataclass(frozen=True, repr=False)
 class Given(Support):
     """The user's own supports.
@@ -69,18 +73,29 @@ class Given(Support):
     def find(self, space: Space) -> list[Indices]:
         """Return the lists, one for each test row."""
         n_tests, n_rows = space.X_test.shape[0], space.X.shape[0]
+        if isinstance(self.lists, str) or not all(isinstance(rows, Iterable) for rows in _listed(self.lists)):
+            raise InvalidArgumentError(
+                f"supports.Given must be a list with one list of row numbers for each test row; got {self.lists!r}."
+            )
         if len(self.lists) != n_tests:
             raise InvalidArgumentError(
                 f"supports.Given has {len(self.lists)} lists for {n_tests} test rows; give one for each."
             )
-        found = [np.asarray(list(rows)) for rows in self.lists]
-        for t, rows in enumerate(found):
-            if rows.size and (rows.max() >= n_rows or rows.min() < 0):
+        found = []
+        for t, rows in enumerate(self.lists):
+            row = np.asarray(list(rows))
+            if row.size and (row.ndim != 1 or row.dtype.kind not in "iu"):
                 raise InvalidArgumentError(
-                    f"supports.Given: the list of test row {t} names row {int(rows.max())}, but the training rows are "
+                    f"supports.Given: the list of test row {t} must hold whole numbers; got {row.tolist()[:5]}."
+                )
+            outside = row[(row < 0) | (row >= n_rows)] if row.size else row
+            if outside.size:
+                raise InvalidArgumentError(
+                    f"supports.Given: the list of test row {t} names row {outside[0]}, but the training rows are "
                     f"0 to {n_rows - 1}."
                 )
-        return [rows.astype(np.int32) for rows in found]
+            found.append(row.astype(np.int32))
+        return found
 
     def larger(self) -> str:
         """Longer lists."""

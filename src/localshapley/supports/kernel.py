@@ -43,7 +43,7 @@ class Kernel(Support):
 
     def find(self, space: Space) -> list[Indices]:
         """Find the kernel neighbours of every test row."""
-        check_finite(space, "Kernel")
+        check_finite(space, "supports.Kernel")
         gamma = self._gamma(space)
         return rows_within(space.X, space.X_test, float(np.sqrt(-np.log(self.threshold) / gamma)))
 
@@ -53,7 +53,8 @@ class Kernel(Support):
         if gamma in (None, "auto"):
             return 1 / int(n_features)
         if gamma == "scale":
-            return 1 / (int(n_features) * _variance(space.X))
+            variance = _variance(space.X)
+            return 1 / (int(n_features) * variance) if variance > 0 else 1.0
         return float(gamma)
 
     def larger(self) -> str:
@@ -79,7 +80,7 @@ class CompactKernel(Support):
 
     def find(self, space: Space) -> list[Indices]:
         """Find the rows within the bandwidth of every test row."""
-        check_finite(space, "CompactKernel")
+        check_finite(space, "supports.CompactKernel")
         return rows_within(space.X, space.X_test, self.bandwidth)
 
     def larger(self) -> str:
@@ -88,9 +89,9 @@ class CompactKernel(Support):
 
 
 def _variance(X: Any) -> float:
-    """Variance of all entries, as scikit-learn's ``gamma="scale"`` has it; 1 for a constant matrix."""
+    """Variance of all entries, as scikit-learn's ``gamma="scale"`` has it."""
     if sparse.issparse(X):
         variance = float(X.multiply(X).mean() - X.mean() ** 2)
     else:
         variance = float(np.asarray(X, dtype=np.float64).var())
-    return variance if variance > 0 else 1.0
+    return variance

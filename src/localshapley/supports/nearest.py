@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.neighbors import NearestNeighbors
+from sklearn.neighbors import VALID_METRICS, NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from localshapley.arrays import Indices
+from localshapley.errors import unknown_name
 from localshapley.supports.base import Space, Support, check_finite, check_positive, check_whole
 
 
@@ -44,10 +45,11 @@ class Nearest(Support):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_whole("Nearest", "n", self.n)
+        _check_metric("Nearest", self.metric)
 
     def find(self, space: Space) -> list[Indices]:
         """Find the nearest rows of every test row; all rows where there are fewer than `n`."""
-        check_finite(space, "Nearest")
+        check_finite(space, "supports.Nearest")
         X, X_test = space.X, space.X_test
         if self.standardise:
             scaler = StandardScaler(with_mean=not sparse.issparse(X)).fit(X)
@@ -79,15 +81,22 @@ class Radius(Support):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_positive("Radius", "r", self.r)
+        _check_metric("Radius", self.metric)
 
     def find(self, space: Space) -> list[Indices]:
         """Find the rows within the radius of every test row."""
-        check_finite(space, "Radius")
+        check_finite(space, "supports.Radius")
         return rows_within(space.X, space.X_test, self.r, self.metric, self.metric_params)
 
     def larger(self) -> str:
         """A support with a radius half as large again."""
         return f"supports.Radius({1.5 * self.r:.4g})"
+
+
+def _check_metric(owner: str, metric: Any) -> None:
+    known = sorted({name for names in VALID_METRICS.values() for name in names} - {"precomputed"})
+    if not callable(metric) and metric not in known:
+        raise unknown_name(f"{owner}(metric=...)", metric, known)
 
 
 def nearest_rows(

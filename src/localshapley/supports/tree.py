@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.supports.base import Space, Support, check_whole
+from localshapley.supports.base import Space, Support, check_finite, check_whole
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +80,7 @@ class Leaves(Support):
                 f"supports.Leaves needs a forest; the model is a {type(space.reference).__name__}. "
                 "Use supports.TreeNode() for a tree, or supports.Nearest(n)."
             )
+        check_finite(space, "supports.Leaves")
         shared = _leaf_matrix(space.reference, space.X_test) @ _leaf_matrix(space.reference, space.X).T
         shared = sparse.csr_array(shared)
         found = []

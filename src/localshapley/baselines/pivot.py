@@ -1,0 +1,121 @@
+"""LSMR-A as the paper has it: draws that miss their pivot are discarded.
+
+With corrected weights it is unbiased, but so noisy that it is here for comparison only. As printed it divides by the
+probability that another game would have drawn the subset with, and is biased where supports differ in size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from localshapley.arrays import Floats, Ints
+from localshapley.coalitions.sampled import Collection
+from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+from localshapley.stopping import Look, Rule
+
+FIRST_DRAWS = 100
+
+
+class PivotSampler:
+    """Draws subsets as the paper does, `draws` for each game, and keeps those whose pivot the game is.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    seed : int
+    printed : bool
+        Whether to weigh as the paper prints it.
+    """
+
+    def __init__(self, graph: SupportGraph, seed: int, *, printed: bool) -> None:
+        self.graph, self._printed = graph, printed
+        self.collection = Collection(graph, seed)
+        self.draws = self._last = 0  # for each game
+        self._halves = np.zeros(2, dtype=np.int64)
+        self._hits = np.zeros((0, 2), dtype=np.int64)  # by row and half of the draws
+
+    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+        """Draw more subsets for each game, half as many again as before; False if more than `left` are new."""
+        from localshapley.kernels.draws import draw_pivots
+
+        graph, collection = self.graph, self.collection
+        before = collection.n_rows
+        draws = rule.step if rule is not None and rule.step else max(FIRST_DRAWS, self.draws // 2)
+        draws = max(1, min(draws, int(left // graph.n_games))) if np.isfinite(left) else draws
+        collection.reserve(draws * graph.n_games + 1, draws * int(graph.sizes.sum()) + int(graph.sizes.max()))
+        hits = np.zeros((len(collection.keys), 2), dtype=np.int64)
+        hits[: len(self._hits)] = self._hits
+        collection.n_rows = draw_pivots(
+            graph.indptr,
+            graph.players,
+            graph.where_indptr,
+            graph.where,
+            draws,
+            collection.streams,
+            collection.words,
+            before,
+            collection.table,
+            collection.keys,
+            collection.indptr,
+            collection.players,
+            hits,
+        )
+        if collection.n_rows - before > left:
+            collection.truncate(before)
+            if self.draws == 0:
+                raise InvalidArgumentError(f"budget is too small for one draw of each of the {graph.n_games} games.")
+            return False
+        self.draws += draws
+        self._last = draws
+        self._halves += [(draws + 1) // 2, draws // 2]
+        self._hits = hits[: collection.n_rows]
+        return True
+
+    def look(self, previous: Look | None, seconds: float) -> Look:
+        """Estimate the values from all draws so far."""
+        from localshapley.kernels.draws import add_weighted
+
+        graph, collection = self.graph, self.collection
+        collection.gather()
+        row = np.repeat(np.arange(collection.n_rows), np.diff(collection.pair_indptr))
+        k = collection.sizes[row]
+        n = graph.sizes[collection.games]
+        log_chance = -np.log(n + 1) - _log_subsets(n, k)
+        if not self._printed:
+            log_chance = log_chance[collection.pair_indptr[:-1]][row]  # of the pivot, the first game of each row
+        scaled = collection.scores * np.exp(-_log_subsets(n, k) - log_chance)
+        sums, squares = np.zeros((2, graph.n_players)), np.zeros(graph.n_players)
+        add_weighted(
+            collection.indptr,
+            collection.players,
+            collection.pair_indptr,
+            collection.games,
+            graph.indptr,
+            graph.players,
+            scaled,
+            self._hits,
+            sums,
+            squares,
+        )
+        halves = sums / np.maximum(self._halves, 1)[:, None]
+        return Look(
+            values=sums.sum(axis=0) / self.draws,
+            stderr=np.sqrt(squares) / self.draws,  # of the second moment, of which the mean is a small part
+            halves=halves,
+            previous=None if previous is None else previous.values,
+            draws_per_game=self.draws,
+            draws_since=self._last,
+            trainings=collection.n_rows,
+            seconds=seconds,
+        )
+
+    def by_game(self) -> Floats:
+        """Values game by game are not kept here."""
+        raise NotImplementedError
+
+
+def _log_subsets(n: Ints, k: Ints) -> Floats:
+    out: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return out

@@ -1,0 +1,191 @@
+"""Random subsets of the supports, each trained once and kept with the scores of all games that hold it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
+from localshapley.coalitions.batch import Batch
+from localshapley.games import SupportGraph
+
+
+class Strata:
+    """The sizes `1 ≤ k ≤ n − 1` of every game, one after the other: the cells from which subsets are drawn.
+
+    Attributes
+    ----------
+    indptr : array of shape (n_games + 1,)
+        First stratum of each game; size `k` of game `g` is stratum ``indptr[g] + k - 1``.
+    game, k, n : arrays of shape (n_strata,)
+    log_subsets : array of shape (n_strata,)
+        Logarithm of `C(n, k)`.
+    position : array of shape (n_strata,)
+        The size on a scale from −1 to 1 on which sizes are drawn evenly.
+    """
+
+    def __init__(self, graph: SupportGraph) -> None:
+        per_game = np.maximum(graph.sizes - 1, 0)
+        self.indptr = offsets(per_game)
+        self.game = np.repeat(np.arange(graph.n_games), per_game)
+        self.k = np.arange(self.indptr[-1]) - self.indptr[self.game] + 1
+        self.n = graph.sizes[self.game]
+        self.log_subsets = gammaln(self.n + 1) - gammaln(self.k + 1) - gammaln(self.n - self.k + 1)
+        small = self.log_subsets < 30  # whole numbers that must be exact
+        self.log_subsets[small] = np.log(np.round(np.exp(self.log_subsets[small])))
+        self.position = 4 / np.pi * np.arcsin(np.sqrt(self.k / self.n)) - 1
+
+    @property
+    def n_subsets(self) -> Floats:
+        """`C(n, k)`, infinite where no float holds it."""
+        with np.errstate(over="ignore"):
+            return np.where(self.log_subsets < 30, np.round(np.exp(self.log_subsets)), np.exp(self.log_subsets))
+
+    def log_without(self, count: Floats) -> Floats:
+        """Logarithm of `C(n, k) − count`."""
+        huge = self.log_subsets > 40
+        with np.errstate(divide="ignore", over="ignore"):
+            left = np.log(np.maximum(np.where(huge, 1, self.n_subsets - count), 0))
+        without: Floats = np.where(huge, self.log_subsets, left)
+        return without
+
+
+class Collection:
+    """The distinct coalitions of a run with their scores, in the order in which they were drawn.
+
+    Row ``r`` has the players ``players[indptr[r]:indptr[r + 1]]`` and the scores
+    ``scores[pair_indptr[r]:pair_indptr[r + 1]]`` for the games ``games[...]``, each summed over the game's test rows.
+    """
+
+    def __init__(self, graph: SupportGraph, seed: int) -> None:
+        random = np.random.default_rng([seed, graph.n_players])
+        self.graph = graph
+        self.n_rows = 0
+        self.words = random.integers(2**64, size=(graph.n_players, 2), dtype=np.uint64)
+        self.streams = random.integers(2**64, size=graph.n_games, dtype=np.uint64)
+        self.table = np.full(64, -1, dtype=np.int64)
+        self.keys = np.zeros((16, 2), dtype=np.uint64)
+        self.indptr = np.zeros(17, dtype=np.int64)
+        self.players = np.zeros(64, dtype=np.int32)
+        self.last_game = np.zeros(16, dtype=np.int32)
+        self.n_scored = 0
+        self.pair_indptr: Ints = np.zeros(1, dtype=np.int64)
+        self.games: Indices = np.zeros(0, dtype=np.int32)
+        self.scores: Floats = np.zeros(0)
+        self.folds = np.zeros(16, dtype=np.int32)
+        self._parts: list[tuple[Ints, Indices, Floats]] = []
+
+    @property
+    def sizes(self) -> Ints:
+        """Players of each row."""
+        return np.diff(self.indptr[: self.n_rows + 1])
+
+    def reserve(self, n_rows: int, n_players: int) -> None:
+        """Make room for so many more rows and players."""
+        from localshapley.kernels.draws import rehash
+
+        rows, filled = self.n_rows + n_rows, int(self.indptr[self.n_rows]) + n_players
+        if rows > len(self.keys):
+            rows = max(rows, 2 * len(self.keys))
+            self.keys = _grown(self.keys, rows)
+            self.indptr = _grown(self.indptr, rows + 1)
+            self.folds = _grown(self.folds, rows)
+            self.last_game = _grown(self.last_game, rows)
+        if filled > len(self.players):
+            self.players = _grown(self.players, max(filled, int(1.5 * len(self.players))))
+        if 2 * rows > len(self.table):
+            self.table = np.full(1 << (4 * rows - 1).bit_length(), -1, dtype=np.int64)
+            rehash(self.table, self.keys, self.n_rows)
+
+    def add_sure(self, coalitions: list[Indices]) -> Ints:
+        """Put in coalitions that are trained for certain; returns their rows."""
+        from localshapley.kernels.draws import keep
+
+        self.reserve(len(coalitions), sum(map(len, coalitions)))
+        rows = np.empty(len(coalitions), dtype=np.int64)
+        for i, coalition in enumerate(coalitions):
+            rows[i] = keep(
+                coalition,
+                len(coalition),
+                self.words,
+                self.n_rows,
+                self.table,
+                self.keys,
+                self.indptr,
+                self.players,
+            )
+            self.folds[rows[i]] = -1
+            self.n_rows = max(self.n_rows, int(rows[i]) + 1)
+        return rows
+
+    def truncate(self, n_rows: int) -> None:
+        """Forget the rows from `n_rows` on, which were drawn but not trained."""
+        from localshapley.kernels.draws import rehash
+
+        self.n_rows = n_rows
+        self.table[:] = -1
+        rehash(self.table, self.keys, n_rows)
+
+    # The collection is the schedule of the rows that are not scored yet, and takes in their scores.
+
+    def take(self, size: int) -> Batch | None:
+        """Return the next rows to train, at most `size`; None when all are scored."""
+        from localshapley.kernels.draws import fill_rows
+
+        first, stop = self.n_scored, min(self.n_scored + size, self.n_rows)
+        if first == stop:
+            return None
+        graph = self.graph
+        game_indptr, test_indptr = (np.zeros(stop - first + 1, dtype=np.int64) for _ in range(2))
+        games = np.empty(max(graph.n_games, 16 * size), dtype=np.int32)
+        tests = np.empty(max(graph.n_tests, 16 * size), dtype=np.int32)
+        stop = fill_rows(
+            first,
+            stop,
+            self.indptr,
+            self.players,
+            graph.indptr,
+            graph.players,
+            graph.where_indptr,
+            graph.where,
+            graph.test_indptr,
+            graph.tests,
+            game_indptr,
+            games,
+            test_indptr,
+            tests,
+        )
+        n = stop - first
+        a, b = self.indptr[first], self.indptr[stop]
+        return Batch(
+            self.indptr[first : stop + 1] - a,
+            self.players[a:b],
+            test_indptr[: n + 1],
+            tests[: test_indptr[n]],
+            game_indptr[: n + 1],
+            games[: game_indptr[n]],
+        )
+
+    def add(self, batch: Batch, scores: Floats) -> None:
+        """Take in the scores of a batch, summed over the test rows of each game."""
+        ends = np.cumsum(self.graph.tests_per_game[batch.games])
+        summed = np.add.reduceat(scores, np.concatenate([[0], ends[:-1]])) if len(scores) else np.zeros(0)
+        self._parts.append((batch.game_indptr, batch.games, summed))
+        self.n_scored += len(batch)
+
+    def gather(self) -> None:
+        """Join the scores of the batches since the last time into one array."""
+        if not self._parts:
+            return
+        counts = [np.diff(self.pair_indptr)] + [np.diff(indptr) for indptr, _, _ in self._parts]
+        self.pair_indptr = offsets(np.concatenate(counts))
+        self.games = np.concatenate([self.games] + [games for _, games, _ in self._parts])
+        self.scores = np.concatenate([self.scores] + [scores for _, _, scores in self._parts])
+        self._parts = []
+
+
+def _grown(array: AnyArray, length: int) -> AnyArray:
+    """The array with room for `length` entries."""
+    out = np.zeros((length, *array.shape[1:]), dtype=array.dtype)
+    out[: len(array)] = array
+    return out

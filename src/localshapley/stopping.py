@@ -1,0 +1,284 @@
+"""When a sampled run may stop.
+
+Rules look at a run between rounds and combine: ``RelativeError(0.1) | Trainings(50_000)`` stops at whichever comes
+first, ``&`` only when both hold.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from localshapley.arrays import Floats
+from localshapley.errors import InvalidArgumentError
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a run has reached.
+
+    Attributes
+    ----------
+    values, stderr : arrays of shape (n_players,)
+    halves : array of shape (2, n_players)
+        Values by either half of the draws.
+    previous : array of shape (n_players,) or None
+        Values at the look before.
+    draws_per_game : float
+        Mean over the games, since the start.
+    draws_since : float
+        Draws per game since the look before.
+    trainings : int
+    seconds : float
+    """
+
+    values: Floats
+    stderr: Floats
+    halves: Floats
+    previous: Floats | None
+    draws_per_game: float
+    draws_since: float
+    trainings: int
+    seconds: float
+
+    @property
+    def relative_error(self) -> float:
+        """`‖stderr‖ / ‖values‖`."""
+        error, size = float(np.linalg.norm(self.stderr)), float(np.linalg.norm(self.values))
+        return error / size if size > 0 else (0.0 if error == 0 else np.inf)
+
+
+class Rule(ABC):
+    """A condition on a run."""
+
+    @abstractmethod
+    def holds(self, look: Look) -> bool:
+        """Whether the run may stop."""
+
+    @abstractmethod
+    def reached(self, look: Look) -> str:
+        """What the run reached, in the terms of the rule."""
+
+    @property
+    def aim(self) -> float | None:
+        """The relative error that the rule waits for, if it does: rounds are sized to meet it."""
+        return None
+
+    @property
+    def step(self) -> int:
+        """Least draws a game between two looks."""
+        return 0
+
+    def __and__(self, other: Rule) -> Rule:
+        return _Both(self, _checked(other))
+
+    def __or__(self, other: Rule) -> Rule:
+        return _Either(self, _checked(other))
+
+
+def _checked(other: Any) -> Rule:
+    if not isinstance(other, Rule):
+        raise InvalidArgumentError(f"stopping rules combine with stopping rules; got {other!r}.")
+    return other
+
+
+@dataclass(frozen=True)
+class _Pair(Rule):
+    one: Rule
+    two: Rule
+
+    @property
+    def step(self) -> int:
+        return max(self.one.step, self.two.step)
+
+    def _aims(self) -> list[float]:
+        return [rule.aim for rule in (self.one, self.two) if rule.aim is not None]
+
+
+class _Both(_Pair):
+    @property
+    def aim(self) -> float | None:
+        return min(self._aims(), default=None)
+
+    def holds(self, look: Look) -> bool:
+        return self.one.holds(look) and self.two.holds(look)
+
+    def reached(self, look: Look) -> str:
+        return f"{self.one.reached(look)} and {self.two.reached(look)}"
+
+
+class _Either(_Pair):
+    @property
+    def aim(self) -> float | None:
+        return max(self._aims(), default=None)
+
+    def holds(self, look: Look) -> bool:
+        return self.one.holds(look) or self.two.holds(look)
+
+    def reached(self, look: Look) -> str:
+        held = [rule.reached(look) for rule in (self.one, self.two) if rule.holds(look)]
+        return held[0] if held else f"{self.one.reached(look)} and {self.two.reached(look)}"
+
+
+def _check(owner: str, name: str, value: float, low: float, high: float = np.inf) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low < value <= high:
+        limit = f" and at most {high:g}" if np.isfinite(high) else ""
+        raise InvalidArgumentError(f"{owner}({name}=...) must be a number above {low:g}{limit}; got {value!r}.")
+
+
+@dataclass(frozen=True)
+class RelativeError(Rule):
+    """Stop when the standard errors of all values together, `‖stderr‖ / ‖values‖`, are at most `tol`.
+
+    Parameters
+    ----------
+    tol : float, default=0.1
+    """
+
+    tol: float = 0.1
+
+    def __post_init__(self) -> None:
+        _check("RelativeError", "tol", self.tol, 0)
+
+    @property
+    def aim(self) -> float:
+        """The target."""
+        return self.tol
+
+    def holds(self, look: Look) -> bool:
+        """Whether the relative error is small enough."""
+        return look.relative_error <= self.tol
+
+    def reached(self, look: Look) -> str:
+        """The relative error against the target."""
+        return f"relative error {look.relative_error:.3g} (tol {self.tol:g})"
+
+
+@dataclass(frozen=True)
+class Seconds(Rule):
+    """Stop after `seconds`.
+
+    Parameters
+    ----------
+    seconds : float
+    """
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _check("Seconds", "seconds", self.seconds, 0)
+
+    def holds(self, look: Look) -> bool:
+        """Whether the time is over."""
+        return look.seconds >= self.seconds
+
+    def reached(self, look: Look) -> str:
+        """The time against the limit."""
+        return f"{look.seconds:.1f} s (limit {self.seconds:g} s)"
+
+
+@dataclass(frozen=True)
+class Trainings(Rule):
+    """Stop after `trainings`; `budget` does the same and is never exceeded, this rule looks between rounds.
+
+    Parameters
+    ----------
+    trainings : int
+    """
+
+    trainings: int
+
+    def __post_init__(self) -> None:
+        _check("Trainings", "trainings", self.trainings, 0)
+
+    def holds(self, look: Look) -> bool:
+        """Whether there were as many trainings."""
+        return look.trainings >= self.trainings
+
+    def reached(self, look: Look) -> str:
+        """The trainings against the limit."""
+        return f"{look.trainings:,} trainings (limit {self.trainings:,})"
+
+
+@dataclass(frozen=True)
+class RelativeChange(Rule):
+    """The paper's rule: stop when the values changed by less than `tau` over `every` draws a game.
+
+    The change is the mean over players of `|φ − φ_before| / (|φ| + 1e-12)`. It says nothing about the error: a
+    noisy running mean passes it too. It is here to compare with the paper.
+
+    Parameters
+    ----------
+    tau : float, default=0.05
+    every : int, default=100
+        Draws a game between two looks; looks that follow closer do not count.
+    """
+
+    tau: float = 0.05
+    every: int = 100
+
+    def __post_init__(self) -> None:
+        _check("RelativeChange", "tau", self.tau, 0)
+        _check("RelativeChange", "every", self.every, 0)
+
+    @property
+    def step(self) -> int:
+        """Draws a game between two looks."""
+        return self.every
+
+    def change(self, look: Look) -> float:
+        """The mean relative change since the look before."""
+        if look.previous is None:
+            return np.inf
+        return float(np.mean(np.abs(look.values - look.previous) / (np.abs(look.values) + 1e-12)))
+
+    def holds(self, look: Look) -> bool:
+        """Whether the values have settled."""
+        return look.draws_since >= self.every * (1 - 1e-9) and self.change(look) < self.tau
+
+    def reached(self, look: Look) -> str:
+        """The change against the limit."""
+        return f"mean relative change {self.change(look):.3g} (tau {self.tau:g})"
+
+
+@dataclass(frozen=True)
+class RankStable(Rule):
+    """Stop when two halves of the draws rank the players alike: enough for who only needs a ranking.
+
+    Parameters
+    ----------
+    top : int, optional
+        Compare the sets of the `top` best players; by default Spearman's correlation of all players is compared.
+    agreement : float, default=0.9
+        Least share of the set that both halves have in common, or least correlation.
+    """
+
+    top: int | None = None
+    agreement: float = 0.9
+
+    def __post_init__(self) -> None:
+        _check("RankStable", "agreement", self.agreement, 0, 1)
+        if self.top is not None:
+            _check("RankStable", "top", self.top, 0)
+
+    def shared(self, look: Look) -> float:
+        """How much the halves agree, up to 1."""
+        one, two = look.halves
+        if self.top is not None:
+            best = [set(np.argsort(-half, kind="stable")[: self.top].tolist()) for half in (one, two)]
+            return len(best[0] & best[1]) / max(len(best[0]), 1)
+        ranks = np.vstack([rankdata(one), rankdata(two)])
+        return float(np.corrcoef(ranks)[0, 1]) if (ranks.std(axis=1) > 0).all() else 1.0
+
+    def holds(self, look: Look) -> bool:
+        """Whether the halves agree."""
+        return self.shared(look) >= self.agreement
+
+    def reached(self, look: Look) -> str:
+        """The agreement against the target."""
+        what = f"top {self.top} of both halves agree to" if self.top is not None else "halves correlate in rank by"
+        return f"{what} {self.shared(look):.3g} (wanted {self.agreement:g})"

@@ -8,9 +8,13 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+from joblib import cpu_count
+from numpy.polynomial import legendre
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.sampled import Collection, Strata
@@ -23,12 +27,12 @@ N_LEVELS = 4  # terms of a curve over sizes: a cubic
 FIRST_DRAWS = 6  # of each game in the first round, where a target is to be reached
 LEAST_DRAWS = 5  # of each game in the first round, where a budget is to be spent
 MAX_GROWTH = 2.0  # of a round over all before, on the way to a target
-N_FOLDS = 5
+N_FOLDS = 4
 FEW_FOLDS = 2  # where a game has fewer than ten draws
 POOLED_RIDGE = 0.1  # of the curve over sizes that all games share
 LEVEL_RIDGE = 0.05  # of a game's own curve over sizes
 PLAYER_RIDGE = 0.075  # of players and slopes, times the number of players
-MAX_STEPS = 12  # of conjugate gradients
+MAX_STEPS = 4  # of conjugate gradients
 LEAST_WEIGHT = 0.05  # in the fit, of subsets that are sure to be drawn
 N_BINS = 8  # of the sizes, in the variance model
 PRIOR_DRAWS = 1.0  # at the pooled variance, for each factor of the variance model
@@ -283,12 +287,12 @@ class RoundSampler:
         typical = -np.log(np.maximum(self._m, 1e-300)) - 0.5 * np.log(strata.k * (strata.n - strata.k))
         weight = np.exp(log_weight - _max_by(strata.game, typical, graph.n_games)[game])
 
-        by_game = np.argsort(game, kind="stable")
+        by_game = np.argsort(stratum, kind="stable")
         alone = np.where((row >= before) & (folds[row] > 0) & (folds[row] & (folds[row] - 1) == 0), folds[row], 0)
         targets = _without_pooled_level(y, gain[game], position, weight, alone, n_folds)
         values = np.zeros((n_folds, len(graph.players)))
         residual = np.zeros(len(inner))
-        estimate_games(
+        arguments = (
             graph.indptr,
             graph.players,
             graph.n_players,
@@ -310,6 +314,10 @@ class RoundSampler:
             values,
             residual,
         )
+        # Games do not touch each other's results, so that threads change no bit.
+        cuts = np.unique(np.linspace(0, graph.n_games, 8 * cpu_count() + 1).astype(int))
+        with ThreadPoolExecutor(cpu_count()) as threads:
+            list(threads.map(lambda cut: estimate_games(cut[0], cut[1], *arguments), pairwise(cuts.tolist())))
         residual[by_game] = residual.copy()
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
 
@@ -361,8 +369,8 @@ class RoundSampler:
             others = (self.strata.n_subsets - self._u) + (drawn - self._counts[:, f])
             log_share = np.log(np.maximum(self._m / self._n_folds, 1e-300)) - self.strata.log_without(others)
             log_share[self._m == self._u] = 0.0
-            rows = np.unique(row[pairs])
-            out[rows] = _log_union(row[pairs], log_share[stratum[pairs]], len(folds))[rows]
+            union = _log_union(row[pairs], log_share[stratum[pairs]], len(folds))
+            out[row[pairs]] = union[row[pairs]]
         return out
 
 
@@ -391,8 +399,9 @@ def _without_pooled_level(
 
     Each fold's cubic is fitted without the rows that it alone drew.
     """
-    powers = position[:, None] ** np.arange(N_LEVELS)
-    columns = np.hstack([powers, powers * gain[:, None]])
+    columns = np.empty((len(y), 2 * N_LEVELS))
+    columns[:, :N_LEVELS] = legendre.legvander(position, N_LEVELS - 1)
+    columns[:, N_LEVELS:] = columns[:, :N_LEVELS] * gain[:, None]
     grams = np.zeros((n_folds + 1, columns.shape[1], columns.shape[1] + 1))
     for f in range(n_folds + 1):
         part = np.flatnonzero(alone == (1 << f if f < n_folds else 0))

@@ -183,7 +183,7 @@ def play(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Played:
     """Play the games."""
     method, budget = settings.method, settings.budget
     tally = Tally(perf_counter())
-    distinct, error = count_distinct(graph)
+    distinct, error = count_distinct(graph, n_samples=2000)
     sampled = method not in EXACT
     # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
     within = distinct + 5 * error <= (MAX_SUBSETS if budget is None else min(budget, MAX_SUBSETS))

@@ -261,7 +261,8 @@ def _takes_missing(estimator: Any) -> bool:
     """Whether missing values are filled, or taken by every step that they reach."""
     if not isinstance(estimator, Pipeline):
         return bool(get_tags(estimator).input_tags.allow_nan)
-    for _, step in estimator.steps:
+    *transformers, (_, model) = estimator.steps
+    for _, step in transformers:
         if not hasattr(step, "fit"):
             continue
         module = type(step).__module__
@@ -269,7 +270,7 @@ def _takes_missing(estimator: Any) -> bool:
             return True  # it fills them, or nobody can know
         if not _takes_missing(step):
             return False
-    return True
+    return _takes_missing(model)
 
 
 def _holds_estimators(estimator: Any) -> bool:

@@ -39,7 +39,8 @@ class Strata:
     def n_subsets(self) -> Floats:
         """`C(n, k)`, infinite where no float holds it."""
         with np.errstate(over="ignore"):
-            return np.where(self.log_subsets < 30, np.round(np.exp(self.log_subsets)), np.exp(self.log_subsets))
+            count: Floats = np.exp(self.log_subsets)
+        return np.where(self.log_subsets < 30, np.round(count), count)
 
     def log_without(self, count: Floats) -> Floats:
         """Logarithm of `C(n, k) − count`."""

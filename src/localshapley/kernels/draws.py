@@ -50,21 +50,19 @@ def rehash(table: Ints, keys: Masks, n: int) -> None:
 @njit(cache=True)
 def random_subset(stream: Masks, game: int, n: int, k: int, order: Indices, chosen: Indices) -> None:
     """Draw `k` of `n` positions without replacement; `chosen` gets them ascending. `order` is any permutation."""
-    for i in range(k):
+    few = min(k, n - k)  # draw the members, or those left out
+    for i in range(few):
         j = i + next_below(stream, game, n - i)
         order[i], order[j] = order[j], order[i]
-    if 4 * k < n:
-        chosen[:k] = order[:k]
-        chosen[:k].sort()
-    else:
-        inside = np.zeros(n, dtype=np.bool_)
-        for i in range(k):
-            inside[order[i]] = True
-        at = 0
-        for i in range(n):
-            if inside[i]:
-                chosen[at] = i
-                at += 1
+    marked = np.zeros(n, dtype=np.bool_)
+    for i in range(few):
+        marked[order[i]] = True
+    members = few == k
+    at = 0
+    for i in range(n):
+        if marked[i] == members:
+            chosen[at] = i
+            at += 1
 
 
 @njit(cache=True)

@@ -1,12 +1,14 @@
 """Surrogates of the games, and what they leave over.
 
-The surrogate of a game is `g(S) = Σ_i c_i s^i + Σ_z (a_z + b_z s)·(1[z ∈ S] − k/n)`, where `s` runs from −1 to 1 with
-the size `k`. Its Shapley values are known: `a_z − mean(a)`; levels have none, slopes cancel by symmetry. It is
+The surrogate of a game is `g(S) = Σ_i c_i P_i(s) + Σ_z (a_z + b_z s)·(1[z ∈ S] − k/n)`, where `s` runs from −1 to 1
+with the size `k`. Its Shapley values are known: `a_z − mean(a)`; levels have none, slopes cancel by symmetry. It is
 fitted by ridge regression with conjugate gradients, which never form a matrix: a step costs two passes over the
 members of the subsets.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -17,70 +19,84 @@ N_LEVELS = 4
 
 
 @njit(cache=True)
-def predict(
-    rows: Ints,
-    row_indptr: Ints,
-    row_players: Indices,
-    n: int,
-    position: Floats,
-    levels: Floats,
-    main: Floats,
-    slope: Floats,
-    sums: Floats,
-    out: Floats,
-) -> None:
-    """Values of a surrogate at subsets; `main` and `slope` are indexed by player, `sums` are their totals."""
-    for i in range(len(rows)):
-        a, b = row_indptr[rows[i]], row_indptr[rows[i] + 1]
-        s = position[i]
-        total_main, total_slope = 0.0, 0.0
-        for j in range(a, b):
-            z = row_players[j]
-            total_main += main[z]
-            total_slope += slope[z]
-        share = (b - a) / n
-        level = levels[0] + s * (levels[1] + s * (levels[2] + s * levels[3]))
-        out[i] = level + total_main - share * sums[0] + s * (total_slope - share * sums[1])
+def level(levels: Floats, s: float) -> Any:
+    """A curve over sizes, in Legendre polynomials: on evenly drawn sizes they do not disturb each other."""
+    return levels[0] + levels[1] * s + levels[2] * 0.5 * (3.0 * s * s - 1.0) + levels[3] * 0.5 * s * (5.0 * s * s - 3.0)
 
 
 @njit(cache=True)
-def transpose(
+def add_level(levels: Floats, s: float, amount: float) -> None:
+    """Adjoint of `level`."""
+    levels[0] += amount
+    levels[1] += amount * s
+    levels[2] += amount * 0.5 * (3.0 * s * s - 1.0)
+    levels[3] += amount * 0.5 * s * (5.0 * s * s - 3.0)
+
+
+@njit(cache=True)
+def combine(support: Indices, players: Floats, s: float, n: int, line: Floats) -> Any:
+    """At one size, a surrogate's players and slopes are one number a player; returns their mean."""
+    total = 0.0
+    for z in support:
+        line[z] = players[z, 0] + s * players[z, 1]
+        total += line[z]
+    return total / n
+
+
+@njit(cache=True)
+def spread(support: Indices, gathered: Floats, common: float, s: float, players: Floats) -> None:
+    """Adjoint of `combine`, less what all players have in common; empties `gathered`."""
+    for z in support:
+        amount = gathered[z] - common
+        players[z, 0] += amount
+        players[z, 1] += amount * s
+        gathered[z] = 0.0
+
+
+@njit(cache=True)
+def add_normal(
     rows: Ints,
     row_indptr: Ints,
     row_players: Indices,
-    n: int,
-    position: Floats,
-    residual: Floats,
-    levels: Floats,
-    main: Floats,
-    slope: Floats,
     support: Indices,
+    position: Floats,
+    weight: Floats,
+    y: Floats,
+    levels: Floats,
+    players: Floats,
+    is_target: bool,
+    out_levels: Floats,
+    out_players: Floats,
+    line: Floats,
+    gathered: Floats,
 ) -> None:
-    """Adjoint of `predict`: weighted residuals gathered into levels, players and slopes."""
-    levels[:] = 0.0
-    for z in support:
-        main[z] = 0.0
-        slope[z] = 0.0
-    shared_main, shared_slope = 0.0, 0.0
+    """Add `XᵀW·Xθ` (or `XᵀW·y` for a target) to `out`; rows are in the order of their sizes."""
+    n = len(support)
+    s, mean, common, height = -2.0, 0.0, 0.0, 0.0
     for i in range(len(rows)):
-        r, s = residual[i], position[i]
-        if r == 0.0:
+        if weight[i] == 0.0:
             continue
-        a, b = row_indptr[rows[i]], row_indptr[rows[i] + 1]
-        power = r
-        for p in range(N_LEVELS):
-            levels[p] += power
-            power *= s
-        for j in range(a, b):
-            z = row_players[j]
-            main[z] += r
-            slope[z] += r * s
-        share = (b - a) / n
-        shared_main += r * share
-        shared_slope += r * s * share
-    for z in support:
-        main[z] -= shared_main
-        slope[z] -= shared_slope
+        if position[i] != s:
+            if s > -2.0:
+                spread(support, gathered, common, s, out_players)
+            s, common = position[i], 0.0
+            if not is_target:
+                mean, height = combine(support, players, s, n, line), level(levels, s)
+        members = row_players[row_indptr[rows[i]] : row_indptr[rows[i] + 1]]
+        k = len(members)
+        if is_target:
+            amount = weight[i] * y[i]
+        else:
+            amount = height - k * mean
+            for z in members:
+                amount += line[z]
+            amount *= weight[i]
+        for z in members:
+            gathered[z] += amount
+        common += amount * k / n
+        add_level(out_levels, s, amount)
+    if s > -2.0:
+        spread(support, gathered, common, s, out_players)
 
 
 @njit(cache=True)
@@ -96,67 +112,61 @@ def fit(
     player_ridge: float,
     max_steps: int,
     levels: Floats,
-    main: Floats,
-    slope: Floats,
+    players: Floats,
     work: Floats,
 ) -> None:
-    """Ridge fit of a surrogate to `y` with row weights (0 leaves a row out); results in `levels`, `main`, `slope`.
+    """Ridge fit of a surrogate to `y` with row weights (0 leaves a row out); results in `levels` and `players`.
 
-    `work` (6, n_players) is scratch. The step count is bounded: a fit that is stopped early is still a valid
-    control variate.
+    `work` (4, n_players, 2) is scratch, its last part zero. The steps are few: a fit that is stopped early is still a
+    valid control variate.
     """
     n, m = len(support), len(rows)
-    r_main, r_slope, d_main, d_slope, q_main, q_slope = work[0], work[1], work[2], work[3], work[4], work[5]
-    r_level, d_level, q_level = np.empty(N_LEVELS), np.empty(N_LEVELS), np.empty(N_LEVELS)
-    fitted = np.empty(m)
-    # Diagonal of the normal equations, the preconditioner.
-    scale_level = np.full(N_LEVELS, level_ridge)
-    scale_main, scale_slope = player_ridge, player_ridge
-    for i in range(m):
-        if weight[i] == 0.0:
-            continue
-        share = (row_indptr[rows[i] + 1] - row_indptr[rows[i]]) / n
-        spread = weight[i] * share * (1 - share)
-        s2 = position[i] * position[i]
-        scale_main += spread
-        scale_slope += spread * s2
-        power = weight[i]
-        for p in range(N_LEVELS):
-            scale_level[p] += power
-            power *= s2
+    r, d, q, line, gathered = work[0], work[1], work[2], work[3, :, 0], work[3, :, 1]
+    r_level, d_level, q_level = np.zeros(N_LEVELS), np.zeros(N_LEVELS), np.zeros(N_LEVELS)
     levels[:] = 0.0
     for z in support:
-        main[z] = 0.0
-        slope[z] = 0.0
-    transpose(rows, row_indptr, row_players, n, position, weight * y, r_level, r_main, r_slope, support)
+        players[z, :] = 0.0
+        r[z, :] = 0.0
+    add_normal(
+        rows, row_indptr, row_players, support, position, weight, y, levels, players, True, r_level, r, line, gathered
+    )
+    # The diagonal of the normal equations is the preconditioner.
+    scale_level = np.full(N_LEVELS, level_ridge)
+    scale = np.full(2, player_ridge)
+    unit = np.empty(N_LEVELS)
+    for i in range(m):
+        share = (row_indptr[rows[i] + 1] - row_indptr[rows[i]]) / n
+        scale[0] += weight[i] * share * (1 - share)
+        scale[1] += weight[i] * share * (1 - share) * position[i] ** 2
+        unit[:] = 0.0
+        add_level(unit, position[i], 1.0)
+        for p in range(N_LEVELS):
+            scale_level[p] += weight[i] * unit[p] * unit[p]
     rho = 0.0
     for p in range(N_LEVELS):
         d_level[p] = r_level[p] / scale_level[p]
         rho += r_level[p] * d_level[p]
     for z in support:
-        d_main[z] = r_main[z] / scale_main
-        d_slope[z] = r_slope[z] / scale_slope
-        rho += r_main[z] * d_main[z] + r_slope[z] * d_slope[z]
+        for c in range(2):
+            d[z, c] = r[z, c] / scale[c]
+            rho += r[z, c] * d[z, c]
     goal = 1e-6 * rho
-    sums = np.empty(2)
     for _ in range(max_steps):
         if rho <= goal or rho <= 0.0:
             break
-        sums[:] = 0.0
+        q_level[:] = level_ridge * d_level
         for z in support:
-            sums[0] += d_main[z]
-            sums[1] += d_slope[z]
-        predict(rows, row_indptr, row_players, n, position, d_level, d_main, d_slope, sums, fitted)
-        fitted *= weight
-        transpose(rows, row_indptr, row_players, n, position, fitted, q_level, q_main, q_slope, support)
+            for c in range(2):
+                q[z, c] = player_ridge * d[z, c]
+        add_normal(
+            rows, row_indptr, row_players, support, position, weight, y, d_level, d, False, q_level, q, line, gathered
+        )
         curvature = 0.0
         for p in range(N_LEVELS):
-            q_level[p] += level_ridge * d_level[p]
             curvature += d_level[p] * q_level[p]
         for z in support:
-            q_main[z] += player_ridge * d_main[z]
-            q_slope[z] += player_ridge * d_slope[z]
-            curvature += d_main[z] * q_main[z] + d_slope[z] * q_slope[z]
+            for c in range(2):
+                curvature += d[z, c] * q[z, c]
         if curvature <= 0.0:
             break
         step = rho / curvature
@@ -166,22 +176,23 @@ def fit(
             r_level[p] -= step * q_level[p]
             new_rho += r_level[p] * r_level[p] / scale_level[p]
         for z in support:
-            main[z] += step * d_main[z]
-            slope[z] += step * d_slope[z]
-            r_main[z] -= step * q_main[z]
-            r_slope[z] -= step * q_slope[z]
-            new_rho += r_main[z] * r_main[z] / scale_main + r_slope[z] * r_slope[z] / scale_slope
+            for c in range(2):
+                players[z, c] += step * d[z, c]
+                r[z, c] -= step * q[z, c]
+                new_rho += r[z, c] * r[z, c] / scale[c]
         turn = new_rho / rho
         rho = new_rho
         for p in range(N_LEVELS):
             d_level[p] = r_level[p] / scale_level[p] + turn * d_level[p]
         for z in support:
-            d_main[z] = r_main[z] / scale_main + turn * d_main[z]
-            d_slope[z] = r_slope[z] / scale_slope + turn * d_slope[z]
+            for c in range(2):
+                d[z, c] = r[z, c] / scale[c] + turn * d[z, c]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def estimate_games(
+    first: int,
+    stop: int,
     indptr: Ints,
     players: Indices,
     n_players: int,
@@ -203,24 +214,22 @@ def estimate_games(
     values: Floats,
     residual: Floats,
 ) -> None:
-    """Values of every game by each fold of a round, and residuals of rows in the folds that drew them.
+    """Values of the games from `first` up to `stop` by each fold of a round, and residuals of what the folds drew.
 
-    Pairs (game, row) are ordered by game. `targets` (n_folds, n_pairs) are centred scores, `log_weight` is the
+    Pairs (game, row) are ordered by game and size. `targets` (n_folds, n_pairs) are centred scores, `log_weight` is the
     logarithm of `1/C(n,k)`, `log_inclusion` that of the chance of a row that only one fold drew. `values`
     (n_folds, total size) is aligned with `players`.
     """
-    main, slope = np.zeros(n_players), np.zeros(n_players)
+    fitted, work = np.zeros((n_players, 2)), np.zeros((4, n_players, 2))
     inside = np.zeros(n_players)
-    work = np.zeros((6, n_players))
-    levels, sums = np.zeros(N_LEVELS), np.zeros(2)
-    for game in range(len(indptr) - 1):
+    levels, height = np.zeros(N_LEVELS), 0.0
+    for game in range(first, stop):
         a, b = pair_indptr[game], pair_indptr[game + 1]
         support = players[indptr[game] : indptr[game + 1]]
         n, m = len(support), b - a
         if m == 0:
             continue
         rows, at = pair_row[a:b], position[a:b]
-        error = np.empty(m)
         used = np.empty(m)
         for f in range(n_folds):
             y = targets[f, a:b]
@@ -234,30 +243,34 @@ def estimate_games(
                 used /= mean
             fit(
                 rows, row_indptr, row_players, support, at, y, used,
-                level_ridge, ridge * n, max_steps, levels, main, slope, work,
+                level_ridge, ridge * n, max_steps, levels, fitted, work,
             )  # fmt: skip
-            sums[:] = 0.0
+            line = work[3, :, 0]
+            mean = combine(support, fitted, 0.0, n, line)
             for z in support:
-                sums[0] += main[z]
-                sums[1] += slope[z]
-            predict(rows, row_indptr, row_players, n, at, levels, main, slope, sums, error)
-            common = 0.0
-            for z in support:
-                inside[z] = main[z] - sums[0] / n
+                inside[z] = line[z] - mean
+            common, s = 0.0, -2.0
             for i in range(m):
                 row = rows[i]
-                error[i] = y[i] - error[i]
+                members = row_players[row_indptr[row] : row_indptr[row + 1]]
+                k = len(members)
+                if at[i] != s:
+                    s = at[i]
+                    mean = combine(support, fitted, s, n, line)
+                    height = level(levels, s)
+                error = y[i] - height + k * mean
+                for z in members:
+                    error -= line[z]
                 new = row >= before
                 # 1/π for what fold f alone drew, 1 for what it knows
                 log_coefficient = -log_inclusion[row] if new and folds[row] == 1 << f else 0.0
-                amount = error[i] * np.exp(log_weight[a + i] + log_coefficient)
-                k = row_indptr[row + 1] - row_indptr[row]
+                amount = error * np.exp(log_weight[a + i] + log_coefficient)
                 common -= amount / (n - k)
                 amount *= 1 / k + 1 / (n - k)
-                for j in range(row_indptr[row], row_indptr[row + 1]):
-                    inside[row_players[j]] += amount
+                for z in members:
+                    inside[z] += amount
                 if new and folds[row] > 0 and folds[row] >> f & 1:
-                    residual[a + i] = error[i]
+                    residual[a + i] = error
             for i in range(n):
                 values[f, indptr[game] + i] = inside[support[i]] + common
 

@@ -78,3 +78,194 @@ def as_utility(v: Utility) -> Callable[[np.ndarray, np.ndarray], list[float]]:
         return [v(tuple(int(z) for z in coalition), int(t)) for t in tests]
 
     return utility
+
+
+class HashedGame:
+    """Games whose scores come from a hash of the coalition: rough, 0/1 or smooth, for any number of players.
+
+    It scores arrays of coalitions, as `localshapley.shapley` takes them for speed.
+    """
+
+    name = "hashed game"
+
+    def __init__(self, kind: str, n_players: int, n_tests: int, seed: int = 0) -> None:
+        rng = np.random.default_rng([seed, n_players])
+        self.kind = kind
+        self.words = rng.integers(2**63, size=n_players, dtype=np.uint64)
+        self.test_words = rng.integers(2**63, size=n_tests, dtype=np.uint64)
+        self.strength = rng.normal(size=(n_tests, n_players))
+        self.trained: list[bytes] = []
+
+    def evaluate(self, coalitions) -> np.ndarray:
+        out = np.empty(len(coalitions.tests))
+        for c in range(len(coalitions)):
+            members, tests = coalitions.coalition(c), coalitions.tests_of(c)
+            self.trained.append(members.tobytes())
+            x = self.test_words[tests] + self.words[members].sum(dtype=np.uint64)
+            for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+                x = (x ^ (x >> np.uint64(shift))) * np.uint64(factor)
+            noise = (x >> np.uint64(11)) * 2.0**-53
+            if self.kind == "rough":
+                scores = noise
+            elif self.kind == "0/1":
+                scores = (noise < 1 / (1 + np.exp(-self.strength[tests][:, members].sum(axis=1)))).astype(float)
+            else:
+                scores = 1 / (1 + np.exp(-self.strength[tests][:, members].sum(axis=1))) + 0.05 * noise
+            out[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = scores
+        return out
+
+
+def ridge(X: np.ndarray, y: np.ndarray, weight: np.ndarray, penalty: np.ndarray) -> np.ndarray:
+    """Weighted ridge regression by the normal equations."""
+    return np.linalg.solve((X * weight[:, None]).T @ X + np.diag(penalty), (X * weight[:, None]).T @ y)
+
+
+def surrogate_columns(subsets: Sequence[Sequence[int]], support: Sequence[int], position: np.ndarray) -> np.ndarray:
+    """Columns of a game's surrogate: four Legendre levels, players, and players times the size's position."""
+    n = len(support)
+    levels = np.polynomial.legendre.legvander(position, 3)
+    players = np.array([[(z in s) - len(s) / n for z in support] for s in subsets])
+    return np.hstack([levels, players, players * position[:, None]])
+
+
+def fold_estimate(sampler, fold: int, constants) -> np.ndarray:
+    """Values by one fold of a sampler's last round, from the formulas, with the fitted surrogates as a matrix."""
+    graph, rows, strata = sampler.graph, sampler.collection, sampler.strata
+    n_folds, before = sampler._n_folds, sampler._before
+    subsets = [rows.players[rows.indptr[r] : rows.indptr[r + 1]].tolist() for r in range(rows.n_rows)]
+    scores = [
+        dict(zip(rows.games[a:b].tolist(), rows.scores[a:b], strict=True))
+        for a, b in zip(rows.pair_indptr, rows.pair_indptr[1:], strict=False)
+    ]
+    bits = rows.folds[: rows.n_rows]
+    alone = [r >= before and bits[r] == 1 << fold for r in range(rows.n_rows)]
+
+    def stratum(game: int, k: int) -> int:
+        return int(strata.indptr[game]) + k - 1
+
+    def chance(r: int, share: Callable[[int], float]) -> float:
+        missed = 1.0
+        for game in scores[r]:
+            if len(subsets[r]) < graph.sizes[game]:
+                missed *= 1 - share(stratum(game, len(subsets[r])))
+        return 1 - missed
+
+    def drawn_share(s: int) -> float:
+        return 1.0 if sampler._m[s] == sampler._u[s] else sampler._m[s] / sampler._u[s]
+
+    def own_share(s: int) -> float:
+        others = sampler._counts[s].sum() - sampler._counts[s, fold]
+        return 1.0 if sampler._m[s] == sampler._u[s] else sampler._m[s] / n_folds / (sampler._u[s] - others)
+
+    # Every pair of a row and a larger game: position, centred score, weight in the fit.
+    pairs: dict[int, list[tuple[int, float, float, float, float]]] = {g: [] for g in range(graph.n_games)}
+    for game in range(graph.n_games):
+        n = int(graph.sizes[game])
+        full = next(r for r in range(rows.n_rows) if subsets[r] == graph.game(game).tolist())
+        gain = scores[full][game] - scores[0][game]
+        inner = [stratum(game, k) for k in range(1, n)]
+        typical = max(
+            -np.log(sampler._m[s]) - 0.5 * np.log(strata.k[s] * (n - strata.k[s])) for s in inner if sampler._m[s]
+        )
+        for r in range(rows.n_rows):
+            k = len(subsets[r])
+            if game not in scores[r] or not 0 < k < n:
+                continue
+            s = 4 / np.pi * np.arcsin(np.sqrt(k / n)) - 1
+            pi = 1.0 if r >= before and bits[r] < 0 else chance(r, drawn_share)
+            in_fit = max(1 - pi, constants.LEAST_WEIGHT) / (pi * comb(n, k) * np.sqrt(k * (n - k)))
+            y = scores[r][game] - scores[0][game] - gain * (s + 1) / 2
+            pairs[game].append((r, s, y, in_fit * np.exp(-typical), gain))
+
+    known = [(r, s, y, w, g) for game in pairs for r, s, y, w, g in pairs[game] if not alone[r]]
+    columns = np.array([[*np.polynomial.legendre.legvander(s, 3)[0], *(g * np.polynomial.legendre.legvander(s, 3)[0])]
+                        for _, s, _, _, g in known])  # fmt: skip
+    pooled = ridge(
+        columns, np.array([p[2] for p in known]), np.array([p[3] for p in known]), np.full(8, constants.POOLED_RIDGE)
+    )
+    values = np.zeros(len(graph.players))
+    for game in range(graph.n_games):
+        n, start = int(graph.sizes[game]), int(graph.indptr[game])
+        support = graph.game(game).tolist()
+        if not pairs[game]:
+            full = next(r for r in range(rows.n_rows) if subsets[r] == support)
+            values[start : start + n] = (scores[full][game] - scores[0][game]) / max(n, 1)
+            continue
+        r_of = [p[0] for p in pairs[game]]
+        position = np.array([p[1] for p in pairs[game]])
+        gain = pairs[game][0][4]
+        base = np.polynomial.legendre.legvander(position, 3)
+        y = np.array([p[2] for p in pairs[game]]) - np.hstack([base, gain * base]) @ pooled
+        in_fit = np.array([0.0 if alone[r] else p[3] for r, p in zip(r_of, pairs[game], strict=True)])
+        in_fit /= in_fit[in_fit > 0].mean()
+        X = surrogate_columns([subsets[r] for r in r_of], support, position)
+        penalty = np.concatenate([np.full(4, constants.LEVEL_RIDGE), np.full(2 * n, constants.PLAYER_RIDGE * n)])
+        theta = ridge(X, y, in_fit, penalty)
+        players = theta[4 : 4 + n]
+        error = y - X @ theta
+        for i, z in enumerate(support):
+            total = gain / n + players[i] - players.mean()
+            for r, e in zip(r_of, error, strict=True):
+                k = len(subsets[r])
+                coefficient = 1 / chance(r, own_share) if alone[r] else 1.0
+                total += weight(n, k, z in subsets[r]) * e * coefficient
+            values[start + i] = total
+    return values
+
+
+def draw_round(
+    supports: Sequence[Iterable[int]],
+    counts: dict[tuple[int, int], list[int]],
+    whole: set[tuple[int, int]],
+    known: set[tuple[int, ...]],
+    rng: np.random.Generator,
+) -> dict[tuple[int, ...], int]:
+    """A round of `counts[game, k]` unknown subsets for each fold; returns fold bits by subset, −1 for the sure."""
+    out: dict[tuple[int, ...], int] = {}
+    for game, support in enumerate(supports):
+        for k in range(1, len(list(support))):
+            unknown = [s for s in combinations(sorted(support), k) if s not in known]
+            if (game, k) in whole:
+                out.update(dict.fromkeys(unknown, -1))
+                continue
+            folds = [f for f, count in enumerate(counts.get((game, k), [])) for _ in range(count)]
+            for place, fold in zip(rng.permutation(len(unknown)), folds, strict=False):
+                before = out.get(unknown[place], 0)
+                out[unknown[place]] = -1 if before < 0 else before | 1 << fold
+    return out
+
+
+def draw_pivots(
+    supports: Sequence[Iterable[int]], draws: int, rng: np.random.Generator
+) -> dict[tuple[int, ...], list[int]]:
+    """The paper's draws from every support, without those whose pivot is another; hits of either half by subset."""
+    hits: dict[tuple[int, ...], list[int]] = {}
+    for t, support in enumerate(supports):
+        for draw in range(draws):
+            order = rng.permutation(sorted(support))
+            subset = tuple(sorted(int(z) for z in order[: rng.integers(len(order) + 1)]))
+            if pivot(supports, subset) == t:
+                hits.setdefault(subset, [0, 0])[draw % 2] += 1
+    return hits
+
+
+def add_weighted(
+    supports: Sequence[Iterable[int]],
+    rows: Sequence[tuple[tuple[int, ...], dict[int, float], list[int]]],
+    n_players: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Sums by half, and sums of squares, of what each draw says of each player.
+
+    A row is a subset, `C(n,k)` times a score for each of its games, and its hits in either half of the draws.
+    """
+    sums, squares = np.zeros((2, n_players)), np.zeros(n_players)
+    for subset, scaled, hits in rows:
+        for z in range(n_players):
+            said = 0.0
+            for game, amount in scaled.items():
+                n = len(list(supports[game]))
+                if z in supports[game]:
+                    said += amount * comb(n, len(subset)) * weight(n, len(subset), z in subset)
+            sums[:, z] += np.array(hits) * said
+            squares[z] += sum(hits) * said**2
+    return sums, squares

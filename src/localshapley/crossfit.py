@@ -26,12 +26,14 @@ N_LEVELS = 4  # terms of a curve over sizes: a cubic
 # docs/decisions/0006-sampling.md has the measurements behind these.
 FIRST_DRAWS = 6  # of each game in the first round, where a target is to be reached
 LEAST_DRAWS = 5  # of each game in the first round, where a budget is to be spent
+EASY_GAME = 64  # subsets: cheaper to train them all than to sample them to any target worth having
 MAX_GROWTH = 2.0  # of a round over all before, on the way to a target
 N_FOLDS = 4
 FEW_FOLDS = 2  # where a game has fewer than ten draws
 POOLED_RIDGE = 0.1  # of the curve over sizes that all games share
 LEVEL_RIDGE = 0.05  # of a game's own curve over sizes
 PLAYER_RIDGE = 0.075  # of players and slopes, times the number of players
+PRECISION = 1e-6  # at which they end before
 MAX_STEPS = 4  # of conjugate gradients
 LEAST_WEIGHT = 0.05  # in the fit, of subsets that are sure to be drawn
 N_BINS = 8  # of the sizes, in the variance model
@@ -71,7 +73,7 @@ class RoundSampler:
     graph : SupportGraph
     seed : int
     eager : bool
-        Whether to take a game's size whole as soon as half of its subsets would be drawn.
+        Whether to take small games whole at once, and a game's size as soon as half of its subsets would be drawn.
     """
 
     def __init__(self, graph: SupportGraph, seed: int, *, eager: bool = False) -> None:
@@ -80,6 +82,7 @@ class RoundSampler:
         self.collection = Collection(graph, seed)
         self.rounds: list[Round] = []
         self._seed = seed
+        self._eager = eager
         self._fullness = 0.5 if eager else 1.0
         self._learns = False
         self._sigma2: Floats | None = None
@@ -90,11 +93,6 @@ class RoundSampler:
         """Draw the next round, at most `left` new subsets; False if that is not worth it."""
         n_games = max(int((self.graph.sizes > 1).sum()), 1)
         least = FEW_FOLDS * n_games
-        if look is None and left < least and self._unknown().sum() > left:
-            raise InvalidArgumentError(
-                f"budget is too small: the empty coalition, {self.graph.n_games} full supports and two draws for each "
-                f"take {self.collection.n_rows + least:,} trainings. Give more, or value fewer test rows."
-            )
         if rule is None:
             draws = self._share_of(left, n_games)
         elif look is None:
@@ -107,7 +105,14 @@ class RoundSampler:
             draws = max(float(np.clip(wanted, drawn / 3, MAX_GROWTH * drawn)), n_games * max(FEW_FOLDS, rule.step))
         if look is not None and min(draws, left) < least:
             return False
-        return self.draw_round(min(draws, left), left)
+        if left >= least or left >= self.strata.n_subsets.sum():
+            drawn = self.draw_round(min(draws, left), left)
+            if drawn or look is not None or not (self._u > 0.5).any():
+                return drawn
+        raise InvalidArgumentError(
+            f"budget is too small: the empty coalition, {self.graph.n_games} full supports and a few draws for each "
+            f"take about {self.collection.n_rows + 2 * least:,} trainings. Give more, or value fewer test rows."
+        )
 
     def _share_of(self, left: float, n_games: int) -> float:
         """Draws of the next round where a budget is to be spent: an eighth to learn from, then the rest."""
@@ -122,12 +127,22 @@ class RoundSampler:
         collection, strata = self.collection, self.strata
         collection.gather()
         self._before = collection.n_rows
-        self._u = self._unknown()
+        self._known = np.bincount(self._pairs()[2], minlength=len(strata.k)).astype(np.float64)
+        self._u = np.maximum(strata.n_subsets - self._known, 0.0)
+        self._m, self._n_folds = self._u, FEW_FOLDS
+        self._counts = np.zeros((len(self._u), FEW_FOLDS), dtype=np.int32)
         if draws < 1 or not (self._u > 0.5).any():
             return False
+        of_game = np.bincount(strata.game, weights=self._u, minlength=self.graph.n_games)
+        self._easy = (of_game <= EASY_GAME)[strata.game] if self._eager else np.zeros(len(self._u), dtype=bool)
+        easy = self._u[self._easy].sum()
+        if easy > most / 2:
+            self._easy[:] = False
+        elif not self.rounds:
+            draws += easy
         few = self._u[self._u <= N_FOLDS].sum()  # strata that must be taken whole, for want of one subset a fold
         self._n_folds = N_FOLDS if draws >= 2 * max(N_FOLDS * self.graph.n_games, few) else FEW_FOLDS
-        while True:
+        while draws >= 1:
             self._m, whole = self._design(min(draws, float(most)))
             self._counts = self._round_off(np.where(whole, 0.0, self._m))
             n_new = int(self._counts.sum() + self._u[whole].sum())
@@ -138,12 +153,7 @@ class RoundSampler:
                 return collection.n_rows > self._before
             collection.truncate(self._before)
             draws = 0.9 * min(draws, float(most))
-
-    def _unknown(self) -> Floats:
-        """Subsets of each stratum that no row is."""
-        _, _, stratum = self._pairs()
-        known = np.bincount(stratum, minlength=len(self.strata.k))
-        return np.maximum(self.strata.n_subsets - known, 0.0)
+        return False
 
     def _pairs(self) -> tuple[Ints, Ints, Ints]:
         """Pairs of a row and a game that is larger than it: place among all pairs, row and stratum."""
@@ -178,7 +188,7 @@ class RoundSampler:
 
     def _at_rate(self, share: Floats, rate: float) -> tuple[Floats, AnyArray]:
         m = np.minimum(rate * share, self._u)
-        whole = (self._n_folds * np.ceil(m / self._n_folds) >= self._u) | (m >= self._fullness * self._u)
+        whole = self._easy | (self._n_folds * np.ceil(m / self._n_folds) >= self._u) | (m >= self._fullness * self._u)
         return np.where(whole, self._u, m), whole
 
     def _round_off(self, m: Floats) -> Indices:
@@ -274,7 +284,7 @@ class RoundSampler:
         position = strata.position[stratum]
         y = collection.scores[inner] - nothing[game] - gain[game] * (position + 1) / 2
 
-        log_share = np.log(np.maximum(self._m, 1e-300)) - strata.log_without(strata.n_subsets - self._u)
+        log_share = np.log(np.maximum(self._m, 1e-300)) - strata.log_without(self._known)
         log_share[self._m == self._u] = 0.0
         log_pi = _log_union(row, log_share[stratum], collection.n_rows)
         log_pi[(np.arange(len(folds)) >= before) & (folds < 0)] = 0.0
@@ -285,7 +295,9 @@ class RoundSampler:
         )
         log_weight += np.log(np.maximum(-np.expm1(np.minimum(log_pi[row], 0.0)), LEAST_WEIGHT))
         typical = -np.log(np.maximum(self._m, 1e-300)) - 0.5 * np.log(strata.k * (strata.n - strata.k))
-        weight = np.exp(log_weight - _max_by(strata.game, typical, graph.n_games)[game])
+        drawn = self._m > 0
+        largest = _max_by(strata.game[drawn], typical[drawn], graph.n_games)
+        weight = np.exp(log_weight - np.where(np.isfinite(largest), largest, 0.0)[game])
 
         by_game = np.argsort(stratum, kind="stable")
         alone = np.where((row >= before) & (folds[row] > 0) & (folds[row] & (folds[row] - 1) == 0), folds[row], 0)
@@ -311,6 +323,7 @@ class RoundSampler:
             LEVEL_RIDGE,
             PLAYER_RIDGE,
             MAX_STEPS,
+            PRECISION,
             values,
             residual,
         )
@@ -366,7 +379,7 @@ class RoundSampler:
         out = np.zeros(len(folds))
         for f in range(self._n_folds):
             pairs = np.flatnonzero((row >= self._before) & (folds[row] == 1 << f))
-            others = (self.strata.n_subsets - self._u) + (drawn - self._counts[:, f])
+            others = self._known + (drawn - self._counts[:, f])
             log_share = np.log(np.maximum(self._m / self._n_folds, 1e-300)) - self.strata.log_without(others)
             log_share[self._m == self._u] = 0.0
             union = _log_union(row[pairs], log_share[stratum[pairs]], len(folds))

@@ -241,7 +241,7 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, dis
         while True:
             left = np.inf if settings.budget is None else settings.budget - collection.n_rows
             if not sampler.draw(left, look, rule):
-                known = look is not None and not look.stderr.any()
+                known = settings.budget is None or (look is not None and not look.stderr.any())
                 stopped = "every subset trained" if known else f"budget of {settings.budget:,} trainings"
                 break
             limit = np.inf if look is None or settings.max_seconds is None else settings.max_seconds
@@ -254,7 +254,7 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, dis
             if rule is not None and rule.holds(look):
                 stopped = rule.reached(look)
                 break
-    assert look is not None
+    look = look or sampler.look(None, tally.seconds)  # full supports were all there was
     per_test = None
     if settings.per_test:
         per_test = _by_test(played, sampler.by_game())

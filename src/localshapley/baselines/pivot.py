@@ -33,18 +33,31 @@ class PivotSampler:
         self.graph, self._printed = graph, printed
         self.collection = Collection(graph, seed)
         self.draws = self._last = 0  # for each game
+        self._found = 0
         self._halves = np.zeros(2, dtype=np.int64)
         self._hits = np.zeros((0, 2), dtype=np.int64)  # by row and half of the draws
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
-        """Draw more subsets for each game, half as many again as before; False if more than `left` are new."""
+        """Draw more subsets for each game, half as many again as before; False if there is no room for more."""
+        if rule is None and self._last and not self._found:
+            return False  # nothing new comes, so that the budget would never be spent
+        draws = rule.step if rule is not None and rule.step else max(FIRST_DRAWS, self.draws // 2)
+        while not self._draw(draws, left):
+            if draws == 1:
+                if self.draws == 0:
+                    n_games = self.graph.n_games
+                    raise InvalidArgumentError(f"budget is too small for one draw of each of the {n_games} games.")
+                return False
+            draws //= 2
+        return True
+
+    def _draw(self, draws: int, left: float) -> bool:
+        """Draw so many subsets for each game; False, and nothing kept, if over `left` of them are new."""
         from localshapley.kernels.draws import draw_pivots
 
         graph, collection = self.graph, self.collection
         before = collection.n_rows
-        draws = rule.step if rule is not None and rule.step else max(FIRST_DRAWS, self.draws // 2)
-        draws = max(1, min(draws, int(left // graph.n_games))) if np.isfinite(left) else draws
-        collection.reserve(draws * graph.n_games + 1, draws * int(graph.sizes.sum()) + int(graph.sizes.max()))
+        collection.reserve(draws * graph.n_games + 1, draws * int(graph.sizes.sum()) + int(graph.sizes.max(initial=0)))
         hits = np.zeros((len(collection.keys), 2), dtype=np.int64)
         hits[: len(self._hits)] = self._hits
         collection.n_rows = draw_pivots(
@@ -62,10 +75,9 @@ class PivotSampler:
             collection.players,
             hits,
         )
-        if collection.n_rows - before > left:
+        self._found = collection.n_rows - before
+        if self._found > left:
             collection.truncate(before)
-            if self.draws == 0:
-                raise InvalidArgumentError(f"budget is too small for one draw of each of the {graph.n_games} games.")
             return False
         self.draws += draws
         self._last = draws

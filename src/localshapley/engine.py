@@ -18,7 +18,7 @@ from localshapley.coalitions.batch import Batch, Coalitions
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
 from localshapley.coalitions.sampled import Collection
 from localshapley.counts import in_words
-from localshapley.crossfit import RoundSampler
+from localshapley.crossfit import EASY_GAME, RoundSampler
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, TooLargeError, unknown_name
 from localshapley.estimate import ExactSum
 from localshapley.games import SupportGraph
@@ -187,7 +187,8 @@ def play(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Played:
     sampled = method not in EXACT
     # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
     within = distinct + 5 * error <= (MAX_SUBSETS if budget is None else min(budget, MAX_SUBSETS))
-    if method in ("auto", "sample") and within and (budget is not None or (method == "auto" and distinct <= EASY)):
+    easy = distinct <= EASY or (2.0**graph.sizes <= EASY_GAME).all()
+    if method in ("auto", "sample") and within and (budget is not None or (method == "auto" and easy)):
         method, sampled = "exact", False
     if sampled:
         return _play_sampled(graph, trainer, settings, distinct, tally)
@@ -213,7 +214,7 @@ def _play_exact(
     estimate = ExactSum(played, per_test=settings.per_test)
     with Progress(settings.progress, n_trainings, "training coalitions") as bar:
         run(schedule, trainer, estimate, tally, bar)
-    cost = _cost(trainer, tally, draws=tally.scores, distinct=distinct)
+    cost = _cost(trainer, tally, distinct=distinct)
     stderr = np.zeros(graph.n_players)
     return Played(graph, estimate.values(), stderr, estimate.matrix(), cost, method, "every subset trained")
 
@@ -251,6 +252,9 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, dis
                 break
             look = sampler.look(look, tally.seconds)
             bar.say(f"relative error {look.relative_error:.3g}")
+            if not look.stderr.any():
+                stopped = "every subset trained"
+                break
             if rule is not None and rule.holds(look):
                 stopped = rule.reached(look)
                 break
@@ -258,8 +262,7 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, dis
     per_test = None
     if settings.per_test:
         per_test = _by_test(played, sampler.by_game())
-    draws = round(look.draws_per_game * played.n_games)
-    cost = _cost(trainer, tally, draws=max(draws, tally.trainings), distinct=collection.n_scored)
+    cost = _cost(trainer, tally, distinct=collection.n_scored)
     return Played(graph, look.values, look.stderr, per_test, cost, method, stopped)
 
 
@@ -273,13 +276,13 @@ def _unmerged(graph: SupportGraph) -> SupportGraph:
     return SupportGraph([graph.support(t) for t in range(graph.n_tests)], graph.n_players, merge=False)
 
 
-def _cost(trainer: Trainer, tally: Tally, *, draws: int, distinct: int) -> Cost:
+def _cost(trainer: Trainer, tally: Tally, *, distinct: int) -> Cost:
     return Cost(
         trainer=trainer.name,
         trainings=tally.trainings,
-        draws=draws,
+        draws=tally.scores,
         distinct=distinct,
-        reused=draws - tally.trainings,
+        reused=tally.scores - tally.trainings,
         trivial=getattr(trainer, "n_trivial", 0),
         seconds=tally.seconds,
     )

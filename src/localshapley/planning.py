@@ -12,6 +12,7 @@ from localshapley.arrays import Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.counts import duration, in_words
+from localshapley.crossfit import FIRST_DRAWS
 from localshapley.engine import Trainer
 from localshapley.games import SupportGraph
 from localshapley.problem import pose
@@ -29,6 +30,8 @@ class Plan:
     support_sizes : array of shape (n_tests,)
     levels : Levels
         Trainings of the paper's four levels and the growth of `|𝒮_T|`.
+    first_look : int
+        Trainings until a sampled run first knows its error; it then says how many more the target takes.
     seconds_per_training : float
         Mean of a few timed trainings.
     model, score, support, trainer : str
@@ -40,6 +43,7 @@ class Plan:
     n_games: int
     support_sizes: Ints
     levels: Levels
+    first_look: int
     seconds_per_training: float
     model: str
     score: str
@@ -55,6 +59,7 @@ class Plan:
             ("local, player by player", levels.local, "method='baseline'"),
             ("subset by subset", levels.subset_centric, "method='subset-centric'"),
             ("each subset once (LSMR)", levels.lsmr, "method='exact'"),
+            ("sampled, until first look", self.first_look, "method='auto', 'sample'"),
         ]
         growth = ", ".join(f"{in_words(count // t)} (of {t})" for t, count in levels.growth)
         lines = [
@@ -119,7 +124,8 @@ def plan(
         n_tests=problem.graph.n_tests,
         n_games=problem.graph.n_games,
         support_sizes=problem.graph.support_sizes,
-        levels=count_levels(problem.graph, seed=seed),
+        levels=(levels := count_levels(problem.graph, seed=seed)),
+        first_look=min(levels.lsmr, 1 + (1 + FIRST_DRAWS) * problem.graph.n_games),
         seconds_per_training=_time_trainings(problem.graph, problem.trainer, seed),
         model=problem.model,
         score=problem.task.score.name,

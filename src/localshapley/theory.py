@@ -25,7 +25,7 @@ def expected_distinct(n: int, draws: int) -> float:
     Examples
     --------
     >>> round(expected_distinct(10, 1000), 1)
-    370.7
+    451.5
     >>> expected_distinct(3, 0)
     0.0
     """

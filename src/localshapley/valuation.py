@@ -30,7 +30,7 @@ class Cost:
     trainings : int
         Coalitions trained.
     draws : int
-        Coalitions asked for, over all test rows; without reuse each would have been trained.
+        Coalitions scored, over all test rows; without reuse each would have been trained.
     distinct : int
         Distinct coalitions among them.
     reused : int

@@ -49,6 +49,9 @@ class Round:
     Attributes
     ----------
     draws : int
+        Subsets drawn, over all games.
+    weight : float
+        Expected number of them that were left to chance.
     folds : array of shape (n_folds, total size of the games)
         Values by each fold, aligned with the games' players.
     variance : array of shape (n_players,)
@@ -58,6 +61,7 @@ class Round:
     """
 
     draws: int
+    weight: float
     folds: Floats
     variance: Floats
     exact: bool
@@ -86,13 +90,33 @@ class RoundSampler:
         self._fullness = 0.5 if eager else 1.0
         self._learns = False
         self._sigma2: Floats | None = None
+        self._u: Floats = np.zeros(0)
         everyone = [graph.game(g) for g in range(graph.n_games)]
         self._full = self.collection.add_sure([np.empty(0, dtype=np.int32), *everyone])[1:]
 
+    def check(self, budget: int) -> None:
+        """Refuse a budget that is too small for one round."""
+        least = self._least()
+        if budget < self.collection.n_rows + least:
+            raise InvalidArgumentError(
+                f"budget is too small: the empty coalition, the full supports of {self.graph.n_games} games and a few "
+                f"draws for each take {self.collection.n_rows + least:,} trainings, it is {budget:,}. Give more, or "
+                "value fewer test rows."
+            )
+
+    def _least(self) -> int:
+        """Draws without which a round is not worth it."""
+        return FEW_FOLDS * int((self.graph.sizes > 1).sum())
+
+    @property
+    def ended(self) -> str:
+        """Why there is no further round; empty if it is for the budget."""
+        return "" if (self._u > 0.5).any() else "every subset trained"
+
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
         """Draw the next round, at most `left` new subsets; False if that is not worth it."""
-        n_games = max(int((self.graph.sizes > 1).sum()), 1)
-        least = FEW_FOLDS * n_games
+        least = self._least()
+        n_games = max(least // FEW_FOLDS, 1)
         if rule is None:
             draws = self._share_of(left, n_games)
         elif look is None:
@@ -105,14 +129,10 @@ class RoundSampler:
             draws = max(float(np.clip(wanted, drawn / 3, MAX_GROWTH * drawn)), n_games * max(FEW_FOLDS, rule.step))
         if look is not None and min(draws, left) < least:
             return False
-        if left >= least or left >= self.strata.n_subsets.sum():
-            drawn = self.draw_round(min(draws, left), left)
-            if drawn or look is not None or not (self._u > 0.5).any():
-                return drawn
-        raise InvalidArgumentError(
-            f"budget is too small: the empty coalition, {self.graph.n_games} full supports and a few draws for each "
-            f"take about {self.collection.n_rows + 2 * least:,} trainings. Give more, or value fewer test rows."
-        )
+        drawn = self.draw_round(min(draws, left), left)
+        if not drawn and look is None and (self._u > 0.5).any():
+            raise InvalidArgumentError("budget is too small for a few draws of each game; give twice as much.")
+        return drawn
 
     def _share_of(self, left: float, n_games: int) -> float:
         """Draws of the next round where a budget is to be spent: an eighth to learn from, then the rest."""
@@ -243,6 +263,8 @@ class RoundSampler:
             draws_since=drawn[-1] / self.graph.n_games,
             trainings=self.collection.n_rows,
             seconds=seconds,
+            scale=float(np.abs(self.collection.scores).max(initial=0.0)),
+            exact=self.rounds[-1].exact,
         )
 
     def by_game(self) -> Floats:
@@ -256,17 +278,17 @@ class RoundSampler:
         return np.bincount(self.graph.players, weights=by_game, minlength=self.graph.n_players).astype(np.float64)
 
     def _weights(self) -> Floats:
-        """Weights of the rounds, from numbers of draws alone.
+        """Weights of the rounds, from expected numbers of draws alone.
 
         The first round has the poorest fit and an allocation that knew nothing: it counts only while it is the
         only one. A round that left nothing to chance is the answer.
         """
-        draws = np.array([float(r.draws) for r in self.rounds])
+        weight = np.array([r.weight for r in self.rounds])
         if self.rounds[-1].exact:
-            draws[:-1], draws[-1] = 0.0, 1.0
-        elif len(draws) > 1:
-            draws[0] = 0.0
-        share: Floats = draws / draws.sum()
+            weight[:-1], weight[-1] = 0.0, 1.0
+        elif len(weight) > 1:
+            weight[0] = 0.0
+        share: Floats = weight / weight.sum()
         return share
 
     def estimate(self) -> Round:
@@ -362,7 +384,14 @@ class RoundSampler:
             variance = np.maximum(first, 0) + INFLATION * np.divide(
                 second, first, out=np.zeros_like(first), where=first > 0
             )
-        return Round(int(self._counts.sum()), values, variance, exact=bool((self._m == self._u).all()))
+        whole = self._m == self._u
+        return Round(
+            draws=int(self._counts.sum() + self._u[whole].sum()),
+            weight=float(self._m[~whole].sum()),
+            folds=values,
+            variance=variance,
+            exact=bool(whole.all()),
+        )
 
     def _full_scores(self) -> Floats:
         """`v(N)` of every game."""

@@ -66,6 +66,11 @@ class Sampler(Protocol):
 
     def look(self, previous: Look | None, seconds: float) -> Look: ...
 
+    def check(self, budget: int) -> None: ...
+
+    @property
+    def ended(self) -> str: ...
+
     def by_game(self) -> Floats: ...
 
 
@@ -157,7 +162,9 @@ class Settings:
             )
         for name in ("tol", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not value > 0):
+            if value is not None and (
+                isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0
+            ):
                 raise InvalidArgumentError(f"{name} must be a positive number; got {value!r}.")
         if self.per_test and self.method.startswith("pivot"):
             raise InvalidArgumentError(f"per_test=True is not for method={self.method!r}; use 'sample' or 'exact'.")
@@ -235,6 +242,8 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, dis
                 stacklevel=4,
             )
     collection = sampler.collection
+    if settings.budget is not None:
+        sampler.check(settings.budget)
     look: Look | None = None
     stopped = ""
     with Progress(settings.progress, settings.budget, "training coalitions") as bar:
@@ -242,8 +251,7 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, dis
         while True:
             left = np.inf if settings.budget is None else settings.budget - collection.n_rows
             if not sampler.draw(left, look, rule):
-                known = settings.budget is None or (look is not None and not look.stderr.any())
-                stopped = "every subset trained" if known else f"budget of {settings.budget:,} trainings"
+                stopped = sampler.ended or f"budget of {settings.budget:,} trainings"
                 break
             limit = np.inf if look is None or settings.max_seconds is None else settings.max_seconds
             if not run(collection, trainer, collection, tally, bar, limit) and collection.n_scored < collection.n_rows:
@@ -252,7 +260,7 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, dis
                 break
             look = sampler.look(look, tally.seconds)
             bar.say(f"relative error {look.relative_error:.3g}")
-            if not look.stderr.any():
+            if look.exact:
                 stopped = "every subset trained"
                 break
             if rule is not None and rule.holds(look):

@@ -34,6 +34,10 @@ class Look:
         Draws per game since the look before.
     trainings : int
     seconds : float
+    scale : float
+        Largest absolute score of a game so far.
+    exact : bool
+        Whether nothing was left to chance.
     """
 
     values: Floats
@@ -44,12 +48,14 @@ class Look:
     draws_since: float
     trainings: int
     seconds: float
+    scale: float = 0.0
+    exact: bool = False
 
     @property
     def relative_error(self) -> float:
-        """`‖stderr‖ / ‖values‖`."""
-        error, size = float(np.linalg.norm(self.stderr)), float(np.linalg.norm(self.values))
-        return error / size if size > 0 else (0.0 if error == 0 else np.inf)
+        """`‖stderr‖ / ‖values‖`; values that are all below a thousandth of the scores are taken for that size."""
+        size = max(float(np.linalg.norm(self.values)), 1e-3 * self.scale, 1e-100)
+        return float(np.linalg.norm(self.stderr)) / size
 
 
 class Rule(ABC):
@@ -124,8 +130,11 @@ class _Either(_Pair):
         return held[0] if held else f"{self.one.reached(look)} and {self.two.reached(look)}"
 
 
-def _check(owner: str, name: str, value: float, low: float, high: float = np.inf) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not low < value <= high:
+def _check(owner: str, name: str, value: float, low: float, high: float = np.inf, *, whole: bool = False) -> None:
+    kinds = int | np.integer if whole else int | float | np.number
+    if whole and not isinstance(value, kinds):
+        raise InvalidArgumentError(f"{owner}({name}=...) must be a whole number; got {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, kinds) or not low < value <= high:
         limit = f" and at most {high:g}" if np.isfinite(high) else ""
         raise InvalidArgumentError(f"{owner}({name}=...) must be a number above {low:g}{limit}; got {value!r}.")
 
@@ -193,7 +202,7 @@ class Trainings(Rule):
     trainings: int
 
     def __post_init__(self) -> None:
-        _check("Trainings", "trainings", self.trainings, 0)
+        _check("Trainings", "trainings", self.trainings, 0, whole=True)
 
     def holds(self, look: Look) -> bool:
         """Whether there were as many trainings."""
@@ -223,7 +232,7 @@ class RelativeChange(Rule):
 
     def __post_init__(self) -> None:
         _check("RelativeChange", "tau", self.tau, 0)
-        _check("RelativeChange", "every", self.every, 0)
+        _check("RelativeChange", "every", self.every, 0, whole=True)
 
     @property
     def step(self) -> int:
@@ -238,7 +247,8 @@ class RelativeChange(Rule):
 
     def holds(self, look: Look) -> bool:
         """Whether the values have settled."""
-        return look.draws_since >= self.every * (1 - 1e-9) and self.change(look) < self.tau
+        # Rounding may cost a game less than one draw.
+        return look.draws_since > self.every - 1 and self.change(look) < self.tau
 
     def reached(self, look: Look) -> str:
         """The change against the limit."""
@@ -263,7 +273,7 @@ class RankStable(Rule):
     def __post_init__(self) -> None:
         _check("RankStable", "agreement", self.agreement, 0, 1)
         if self.top is not None:
-            _check("RankStable", "top", self.top, 0)
+            _check("RankStable", "top", self.top, 0, whole=True)
 
     def shared(self, look: Look) -> float:
         """How much the halves agree, up to 1."""

@@ -37,7 +37,7 @@ def expected_distinct(n: int, draws: int) -> float:
     # C·(1 − (1−p)^M) tends to M/(n+1) where p is too small for a float
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         seen = np.exp(log_subsets) * -np.expm1(draws * np.log1p(-np.minimum(p, 1.0)))
-    return float(np.where(log_subsets < 30, seen, draws / (n + 1)).sum()) if draws else 0.0
+    return float(np.where(log_subsets < 700, seen, draws / (n + 1)).sum()) if draws else 0.0
 
 
 def draws_needed(epsilon: float, delta: float, *, bound: float = 1.0, n: int, printed: bool = False) -> int:

@@ -37,6 +37,14 @@ class PivotSampler:
         self._halves = np.zeros(2, dtype=np.int64)
         self._hits = np.zeros((0, 2), dtype=np.int64)  # by row and half of the draws
 
+    def check(self, budget: int) -> None:
+        """Any budget will do until the first draw."""
+
+    @property
+    def ended(self) -> str:
+        """Why there is no further round; empty if it is for the budget."""
+        return "" if self._found else "no new subsets come"
+
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
         """Draw more subsets for each game, half as many again as before; False if there is no room for more."""
         if rule is None and self._last and not self._found:
@@ -121,6 +129,7 @@ class PivotSampler:
             draws_since=self._last,
             trainings=collection.n_rows,
             seconds=seconds,
+            scale=float(np.abs(collection.scores).max(initial=0.0)),
         )
 
     def by_game(self) -> Floats:

@@ -118,7 +118,7 @@ class TestRelativeChange:
     def test_only_looks_with_enough_draws_between_them_count(self):
         still = {"values": (1.0, 2.0), "previous": (1.0, 2.0)}
         assert RelativeChange(every=100).holds(a_look(**still, since=100.0))
-        assert not RelativeChange(every=100).holds(a_look(**still, since=99.5))
+        assert not RelativeChange(every=100).holds(a_look(**still, since=99.0))
         assert RelativeChange(every=50).holds(a_look(**still, since=50.0))
 
     def test_the_first_look_has_nothing_to_compare_with(self):

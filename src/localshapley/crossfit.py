@@ -96,13 +96,35 @@ class RoundSampler:
 
     def check(self, budget: int) -> None:
         """Refuse a budget that is too small for one round."""
-        least = self._least()
-        if budget < self.collection.n_rows + least:
+        needed = self.collection.n_rows + int(self._needed(self._unknown_at_first(), FEW_FOLDS))
+        if budget < needed:
             raise InvalidArgumentError(
                 f"budget is too small: the empty coalition, the full supports of {self.graph.n_games} games and a few "
-                f"draws for each take {self.collection.n_rows + least:,} trainings, it is {budget:,}. Give more, or "
-                "value fewer test rows."
+                f"draws for each take {needed:,} trainings, it is {budget:,}. Give more, or value fewer test rows."
             )
+
+    def _unknown_at_first(self) -> Floats:
+        """Subsets of each stratum that are no other game's full support."""
+        from localshapley.kernels.draws import games_holding
+
+        graph, strata = self.graph, self.strata
+        left = strata.n_subsets
+        holding = np.empty(graph.n_games, dtype=np.int32)
+        for row in np.unique(self._full[graph.sizes > 0]):
+            start, stop = self.collection.indptr[row], self.collection.indptr[row + 1]
+            players, k = self.collection.players[start:stop], int(stop - start)
+            n = games_holding(players, k, graph.indptr, graph.players, graph.where_indptr, graph.where, holding)
+            larger = holding[:n][graph.sizes[holding[:n]] > k]
+            left[strata.indptr[larger] + k - 1] -= 1
+        return left
+
+    def _needed(self, unknown: Floats, n_folds: int) -> float:
+        """Draws without which a round would leave a stratum next to no chance: its error would be missed, too.
+
+        Strata with fewer subsets than folds must be taken whole; games with others need a draw for each fold.
+        """
+        forced = unknown <= n_folds
+        return float(unknown[forced].sum()) + FEW_FOLDS * len(np.unique(self.strata.game[~forced]))
 
     def _least(self) -> int:
         """Draws without which a round is not worth it."""
@@ -129,10 +151,7 @@ class RoundSampler:
             draws = max(float(np.clip(wanted, drawn / 3, MAX_GROWTH * drawn)), n_games * max(FEW_FOLDS, rule.step))
         if look is not None and min(draws, left) < least:
             return False
-        drawn = self.draw_round(min(draws, left), left)
-        if not drawn and look is None and (self._u > 0.5).any():
-            raise InvalidArgumentError("budget is too small for a few draws of each game; give twice as much.")
-        return drawn
+        return self.draw_round(min(draws, left), left)
 
     def _share_of(self, left: float, n_games: int) -> float:
         """Draws of the next round where a budget is to be spent: an eighth to learn from, then the rest."""
@@ -158,11 +177,14 @@ class RoundSampler:
         easy = self._u[self._easy].sum()
         if easy > most / 2:
             self._easy[:] = False
+            easy = 0.0
         elif not self.rounds:
             draws += easy
         few = self._u[self._u <= N_FOLDS].sum()  # strata that must be taken whole, for want of one subset a fold
         self._n_folds = N_FOLDS if draws >= 2 * max(N_FOLDS * self.graph.n_games, few) else FEW_FOLDS
-        while draws >= 1:
+        needed = self._needed(self._u, self._n_folds)
+        draws = max(draws, needed + easy)
+        while needed <= min(draws, most):
             self._m, whole = self._design(min(draws, float(most)))
             self._counts = self._round_off(np.where(whole, 0.0, self._m))
             n_new = int(self._counts.sum() + self._u[whole].sum())
@@ -263,7 +285,7 @@ class RoundSampler:
             draws_since=drawn[-1] / self.graph.n_games,
             trainings=self.collection.n_rows,
             seconds=seconds,
-            scale=float(np.abs(self.collection.scores).max(initial=0.0)),
+            scale=self.collection.scale,
             exact=self.rounds[-1].exact,
         )
 
@@ -293,7 +315,7 @@ class RoundSampler:
 
     def estimate(self) -> Round:
         """Values and variances from the draws of the last round, all of which must be scored by now."""
-        from localshapley.kernels.surrogate import add_variances, estimate_games
+        from localshapley.kernels.surrogate import estimate_games
 
         graph, collection, strata = self.graph, self.collection, self.strata
         collection.gather()
@@ -356,42 +378,65 @@ class RoundSampler:
         residual[by_game] = residual.copy()
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
 
-        sampled = (row >= before) & (folds[row] > 0)
-        variance = np.zeros(graph.n_players)
-        if sampled.any():
-            self._sigma2 = _variance_model(residual[sampled], stratum[sampled], strata, gain)
-            squared = (1 - SMOOTHING) * residual**2 + SMOOTHING * self._sigma2[stratum]
-            sums = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
-            add_variances(
-                graph.indptr,
-                graph.players,
-                collection.indptr,
-                collection.players,
-                np.searchsorted(row, np.arange(collection.n_rows + 1)),
-                game.astype(np.int32),
-                np.where(residual < 0, -1, 1) * np.sqrt(squared),
-                -strata.log_subsets[stratum],
-                log_pi,
-                before,
-                folds,
-                *sums,
-            )
-            of_game = np.repeat(sums[1], graph.sizes, axis=1)
-            first, second = (
-                sums[0][i] + np.bincount(graph.players, weights=of_game[i], minlength=graph.n_players) for i in range(2)
-            )
-            # Few draws of uneven weight know their own variance badly: 1 + 1/(effective number of draws).
-            variance = np.maximum(first, 0) + INFLATION * np.divide(
-                second, first, out=np.zeros_like(first), where=first > 0
-            )
-        whole = self._m == self._u
         return Round(
-            draws=int(self._counts.sum() + self._u[whole].sum()),
-            weight=float(self._m[~whole].sum()),
+            draws=int(self._counts.sum() + self._u[self._m == self._u].sum()),
+            weight=float(self._m[self._m < self._u].sum()),
             folds=values,
-            variance=variance,
-            exact=bool(whole.all()),
+            variance=self._variance(row, stratum, residual, y, gain, log_pi, log_share),
+            exact=bool((self._m == self._u).all()),
         )
+
+    def _variance(
+        self,
+        row: Ints,
+        stratum: Ints,
+        residual: Floats,
+        y: Floats,
+        gain: Floats,
+        log_pi: Floats,
+        log_share: Floats,
+    ) -> Floats:
+        """Variance of the values: `Σ (1−π)/π²·y_S(z)²` over the draws, mixed with what the variance model expects.
+
+        The model's part is never 0 where something was left to chance, however the draws fell.
+        """
+        from localshapley.kernels.surrogate import add_variances
+
+        graph, collection, strata = self.graph, self.collection, self.strata
+        folds = collection.folds[: collection.n_rows]
+        sampled = (row >= self._before) & (folds[row] > 0)
+        surprise = max(float(np.mean(gain**2)), float(np.mean(y**2)) if len(y) else 0.0)
+        surprise = surprise or collection.scale**2  # scores that were all the same
+        self._sigma2 = _variance_model(residual[sampled], stratum[sampled], strata, surprise)
+        by_player, by_game = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
+        add_variances(
+            graph.indptr,
+            graph.players,
+            collection.indptr,
+            collection.players,
+            np.searchsorted(row, np.arange(collection.n_rows + 1)),
+            strata.game[stratum].astype(np.int32),
+            residual,
+            -strata.log_subsets[stratum],
+            log_pi,
+            self._before,
+            folds,
+            by_player,
+            by_game,
+        )
+        first, second = (
+            p + self._by_player(np.repeat(g, graph.sizes)) for p, g in zip(by_player, by_game, strict=True)
+        )
+        first = np.maximum(first, 0.0)
+        # Few draws of uneven weight know their own variance badly: 1 + 1/(effective number of draws).
+        seen = first + INFLATION * np.divide(second, first, out=np.zeros_like(first), where=first > 0)
+        # A stratum's U·(1−p)/p subsets of weight 1/(k·C) or 1/((n−k)·C), spread evenly over the players.
+        rest = -np.expm1(np.minimum(log_share, 0.0)) * np.exp(
+            strata.log_without(self._known) - log_share - 2 * strata.log_subsets
+        )
+        each = self._sigma2 * np.where(self._m < self._u, rest, 0.0) / (strata.k * (strata.n - strata.k))
+        expected = np.bincount(strata.game, weights=each, minlength=graph.n_games)
+        return (1 - SMOOTHING) * seen + SMOOTHING * self._by_player(np.repeat(expected, graph.sizes))
 
     def _full_scores(self) -> Floats:
         """`v(N)` of every game."""
@@ -457,15 +502,16 @@ def _without_pooled_level(
     return out
 
 
-def _variance_model(residual: Floats, stratum: Ints, strata: Strata, gain: Floats) -> Floats:
+def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: float) -> Floats:
     """Variance of the residuals of each stratum: a factor of the game times a factor of the size.
 
-    Both are drawn towards the pooled variance, so that a game without a surprise so far is not taken for certain.
+    Both are drawn towards the pooled variance, so that a game without a surprise so far is not taken for certain;
+    and that to one `surprise`, the square of a score, among all draws.
     """
-    n_games = len(gain)
+    n_games = len(strata.indptr) - 1
     bin_of = np.minimum(((strata.position + 1) / 2 * N_BINS).astype(np.int64), N_BINS - 1)
     game, size, squared = strata.game[stratum], bin_of[stratum], residual**2
-    pooled = max(float(squared.mean()), 1e-12 * float(np.mean(gain**2)), 1e-300)
+    pooled = (float(squared.sum()) + surprise) / (len(squared) + 1)
     of_game, of_size = np.full(n_games, pooled), np.ones(N_BINS)
     n_game, n_size = np.bincount(game, minlength=n_games), np.bincount(size, minlength=N_BINS)
     for _ in range(3):

@@ -53,8 +53,8 @@ class Look:
 
     @property
     def relative_error(self) -> float:
-        """`‖stderr‖ / ‖values‖`; values that are all below a thousandth of the scores are taken for that size."""
-        size = max(float(np.linalg.norm(self.values)), 1e-3 * self.scale, 1e-100)
+        """`‖stderr‖ / ‖values‖`; values of less than a hundredth of the scores are taken for that size."""
+        size = max(float(np.linalg.norm(self.values)), 1e-2 * self.scale, 1e-100)
         return float(np.linalg.norm(self.stderr)) / size
 
 

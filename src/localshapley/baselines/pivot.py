@@ -129,7 +129,7 @@ class PivotSampler:
             draws_since=self._last,
             trainings=collection.n_rows,
             seconds=seconds,
-            scale=float(np.abs(collection.scores).max(initial=0.0)),
+            scale=collection.scale,
         )
 
     def by_game(self) -> Floats:

@@ -81,6 +81,11 @@ class Collection:
         """Players of each row."""
         return np.diff(self.indptr[: self.n_rows + 1])
 
+    @property
+    def scale(self) -> float:
+        """Largest absolute score of a game; 1 while all scores are 0."""
+        return float(np.abs(self.scores).max(initial=0.0)) or 1.0
+
     def reserve(self, n_rows: int, n_players: int) -> None:
         """Make room for so many more rows and players."""
         from localshapley.kernels.draws import rehash

@@ -121,7 +121,7 @@ WORKLOADS: dict[str, Callable[[], Workload]] = {
     ),
     "rough random games, supports of 10 to 15": rough,
     "RBF-SVM, Breast Cancer, kernel >= 0.5": lambda: of_model(
-        ls.datasets.load("breast_cancer"), 12, SVC(C=1.0), ls.supports.Kernel(0.5), "confidence", False
+        ls.datasets.load("breast_cancer"), 5, SVC(C=1.0), ls.supports.Kernel(0.5), "confidence", False
     ),
 }  # fmt: skip
 

@@ -45,7 +45,7 @@ def main() -> None:
             v = ls.shapley(supports, Free(), n_players, method="sample", budget=budget, progress=False)
             seconds = perf_counter() - started
         name = f"{n_games} of {n} players"
-        print(f"{name:<32}{v.cost.draws:>12,}{seconds:>10.2f}{1e6 * seconds / v.cost.draws:>13.2f}")
+        print(f"{name:<32}{v.cost.distinct:>12,}{seconds:>10.2f}{1e6 * seconds / v.cost.distinct:>13.2f}")
     if million:
         started = perf_counter()
         v = ls.shapley(games(100, 200, 2000), Free(), 2000, method="sample", budget=1_000_000, progress=False)

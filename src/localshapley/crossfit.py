@@ -108,7 +108,7 @@ class RoundSampler:
         from localshapley.kernels.draws import games_holding
 
         graph, strata = self.graph, self.strata
-        left = strata.n_subsets
+        left = strata.n_subsets.copy()
         holding = np.empty(graph.n_games, dtype=np.int32)
         for row in np.unique(self._full[graph.sizes > 0]):
             start, stop = self.collection.indptr[row], self.collection.indptr[row + 1]
@@ -164,7 +164,6 @@ class RoundSampler:
     def draw_round(self, draws: float, most: float) -> bool:
         """Draw about so many subsets, at most `most` new ones; False if there is none to draw."""
         collection, strata = self.collection, self.strata
-        collection.gather()
         self._before = collection.n_rows
         self._known = np.bincount(self._pairs()[2], minlength=len(strata.k)).astype(np.float64)
         self._u = np.maximum(strata.n_subsets - self._known, 0.0)
@@ -318,7 +317,6 @@ class RoundSampler:
         from localshapley.kernels.surrogate import estimate_games
 
         graph, collection, strata = self.graph, self.collection, self.strata
-        collection.gather()
         before, n_folds = self._before, self._n_folds
         inner, row, stratum = self._pairs()
         game = strata.game[stratum]

@@ -194,11 +194,11 @@ def play(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Played:
     sampled = method not in EXACT
     # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
     within = distinct + 5 * error <= (MAX_SUBSETS if budget is None else min(budget, MAX_SUBSETS))
-    easy = distinct <= EASY or (2.0**graph.sizes <= EASY_GAME).all()
+    easy = distinct <= EASY or (graph.sizes <= EASY_GAME.bit_length() - 1).all()
     if method in ("auto", "sample") and within and (budget is not None or (method == "auto" and easy)):
         method, sampled = "exact", False
     if sampled:
-        return _play_sampled(graph, trainer, settings, distinct, tally)
+        return _play_sampled(graph, trainer, settings, tally)
     return _play_exact(graph, trainer, settings, method, distinct, tally)
 
 
@@ -226,7 +226,7 @@ def _play_exact(
     return Played(graph, estimate.values(), stderr, estimate.matrix(), cost, method, "every subset trained")
 
 
-def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, distinct: int, tally: Tally) -> Played:
+def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, tally: Tally) -> Played:
     method, rule = settings.method, settings.rule
     played = _unmerged(graph) if settings.per_test else graph
     sampler: Sampler

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
@@ -15,6 +14,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.problem import pose
 from localshapley.progress import Progress, ProgressSetting
+from localshapley.stopping import rank_correlation
 from localshapley.supports.base import Support, check_whole
 
 ENOUGH = 0.25
@@ -159,7 +159,7 @@ def _summarise(
     size = np.abs(total.mean(axis=0)).mean()
     # Local values come out of the same permutations, so that their noise is shared and falls out of the gap.
     gap, gap_stderr = _jackknife(_relative_size, difference, total)
-    rank, rank_stderr = _jackknife(_spearman, local, total)
+    rank, rank_stderr = _jackknife(rank_correlation, local, total)
     noise = float(np.sqrt(2 / np.pi) * noise_each.mean() / max(size, 1e-300))
     beyond = float(np.sqrt(max(gap**2 - noise**2, 0.0)))
     if beyond <= ENOUGH:
@@ -194,8 +194,3 @@ def _jackknife(statistic: Any, a: Floats, b: Floats) -> tuple[float, float]:
 
 def _relative_size(a: Floats, b: Floats) -> float:
     return float(np.abs(a).mean() / max(np.abs(b).mean(), 1e-300))
-
-
-def _spearman(a: Floats, b: Floats) -> float:
-    ranks = np.vstack([rankdata(a), rankdata(b)])
-    return float(np.corrcoef(ranks)[0, 1]) if (ranks.std(axis=1) > 0).all() else 1.0

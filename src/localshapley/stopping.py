@@ -281,8 +281,7 @@ class RankStable(Rule):
         if self.top is not None:
             best = [set(np.argsort(-half, kind="stable")[: self.top].tolist()) for half in (one, two)]
             return len(best[0] & best[1]) / max(len(best[0]), 1)
-        ranks = np.vstack([rankdata(one), rankdata(two)])
-        return float(np.corrcoef(ranks)[0, 1]) if (ranks.std(axis=1) > 0).all() else 1.0
+        return rank_correlation(one, two)
 
     def holds(self, look: Look) -> bool:
         """Whether the halves agree."""
@@ -292,3 +291,9 @@ class RankStable(Rule):
         """The agreement against the target."""
         what = f"top {self.top} of both halves agree to" if self.top is not None else "halves correlate in rank by"
         return f"{what} {self.shared(look):.3g} (wanted {self.agreement:g})"
+
+
+def rank_correlation(one: Floats, two: Floats) -> float:
+    """Spearman's correlation, ties included; 1 where either has no order."""
+    ranks = np.vstack([rankdata(one), rankdata(two)])
+    return float(np.corrcoef(ranks)[0, 1]) if (ranks.std(axis=1) > 0).all() else 1.0

@@ -18,8 +18,8 @@ class Strata:
     indptr : array of shape (n_games + 1,)
         First stratum of each game; size `k` of game `g` is stratum ``indptr[g] + k - 1``.
     game, k, n : arrays of shape (n_strata,)
-    log_subsets : array of shape (n_strata,)
-        Logarithm of `C(n, k)`.
+    n_subsets, log_subsets : arrays of shape (n_strata,)
+        `C(n, k)`, infinite where no float holds it, and its logarithm.
     position : array of shape (n_strata,)
         The size on a scale from −1 to 1 on which sizes are drawn evenly.
     """
@@ -33,14 +33,10 @@ class Strata:
         self.log_subsets = gammaln(self.n + 1) - gammaln(self.k + 1) - gammaln(self.n - self.k + 1)
         small = self.log_subsets < 30  # whole numbers that must be exact
         self.log_subsets[small] = np.log(np.round(np.exp(self.log_subsets[small])))
-        self.position = 4 / np.pi * np.arcsin(np.sqrt(self.k / self.n)) - 1
-
-    @property
-    def n_subsets(self) -> Floats:
-        """`C(n, k)`, infinite where no float holds it."""
         with np.errstate(over="ignore"):
-            count: Floats = np.exp(self.log_subsets)
-        return np.where(self.log_subsets < 30, np.round(count), count)
+            self.n_subsets: Floats = np.exp(self.log_subsets)
+        self.n_subsets[small] = np.round(self.n_subsets[small])
+        self.position = 4 / np.pi * np.arcsin(np.sqrt(self.k / self.n)) - 1
 
     def log_without(self, count: Floats) -> Floats:
         """Logarithm of `C(n, k) − count`."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import datasets, models, scores, stopping, supports, theory
+    from localshapley import baselines, datasets, models, scores, stopping, supports, theory
     from localshapley.api import shapley, value
     from localshapley.errors import (
         InvalidArgumentError,
@@ -41,7 +41,7 @@ _HOME = {
     "shapley": "api",
     "value": "api",
 }
-_MODULES = ("datasets", "models", "scores", "stopping", "supports", "theory")
+_MODULES = ("baselines", "datasets", "models", "scores", "stopping", "supports", "theory")
 
 __all__ = [
     "Cost",
@@ -54,6 +54,7 @@ __all__ = [
     "TooLargeError",
     "TrainingError",
     "Valuation",
+    "baselines",
     "datasets",
     "load",
     "locality_gap",

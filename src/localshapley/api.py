@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from localshapley.engine import Settings, Trainer, play
+from localshapley.engine import Settings, play
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, UtilityTrainer
 from localshapley.problem import pose
 from localshapley.progress import ProgressSetting

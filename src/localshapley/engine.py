@@ -14,7 +14,7 @@ from scipy import sparse
 
 from localshapley.arrays import Floats
 from localshapley.baselines.pivot import PivotSampler
-from localshapley.coalitions.batch import Batch, Coalitions
+from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
 from localshapley.coalitions.sampled import Collection
 from localshapley.counts import in_words
@@ -22,6 +22,7 @@ from localshapley.crossfit import EASY_GAME, RoundSampler
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, TooLargeError, unknown_name
 from localshapley.estimate import ExactSum
 from localshapley.games import SupportGraph
+from localshapley.models.trainer import Solver, Trainer
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import Look, RelativeError, Rule, Seconds
 from localshapley.valuation import Cost, Valuation
@@ -30,6 +31,8 @@ EXACT = ("exact", "subset-centric", "baseline")
 METHODS = ("auto", *EXACT, "sample", "pivot", "pivot-printed")
 MAX_SUBSETS = 2**30
 """Exact methods refuse to train more coalitions than this."""
+MAX_CLASSES = 2**33
+"""So many classes of coalitions with equal scores are counted rather than sampled: about half a minute."""
 EASY = 2048
 """So few distinct subsets are trained one and all, whatever the target, by `"auto"`."""
 DEFAULT_TOL = 0.1
@@ -41,14 +44,6 @@ class Schedule(Protocol):
     """Gives out coalitions, batch by batch."""
 
     def take(self, size: int) -> Batch | None: ...
-
-
-class Trainer(Protocol):
-    """Trains coalitions and scores them on their test rows."""
-
-    name: str
-
-    def evaluate(self, coalitions: Coalitions) -> Floats: ...
 
 
 class Taker(Protocol):
@@ -190,6 +185,10 @@ def play(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Played:
     """Play the games."""
     method, budget = settings.method, settings.budget
     tally = Tally(perf_counter())
+    if method in ("auto", "exact") and isinstance(trainer, Solver):
+        classes = trainer.count_classes(graph)
+        if classes is not None and classes <= (MAX_CLASSES if budget is None else min(budget, MAX_CLASSES)):
+            return _play_by_classes(graph, trainer, settings, classes, tally)
     distinct, error = count_distinct(graph, n_samples=2000)
     sampled = method not in EXACT
     # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
@@ -224,6 +223,17 @@ def _play_exact(
     cost = _cost(trainer, tally, distinct=distinct)
     stderr = np.zeros(graph.n_players)
     return Played(graph, estimate.values(), stderr, estimate.matrix(), cost, method, "every subset trained")
+
+
+def _play_by_classes(graph: SupportGraph, solver: Solver, settings: Settings, classes: int, tally: Tally) -> Played:
+    with Progress(settings.progress, classes, "scoring classes of coalitions") as bar:
+        by_test = solver.solve(graph, bar)
+    values = np.zeros(graph.n_players) + np.bincount(graph.N[1], weights=by_test, minlength=graph.n_players)
+    cost = Cost(solver.name, classes, classes, classes, 0, 0, tally.seconds)
+    matrix = graph.matrix(by_test) if settings.per_test else None
+    subsets = sum(2 ** int(n) for n in graph.support_sizes)
+    stopped = f"{in_words(classes)} classes of coalitions with equal scores stand for {in_words(subsets)}"
+    return Played(graph, values, np.zeros(graph.n_players), matrix, cost, "exact", stopped)
 
 
 def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, tally: Tally) -> Played:

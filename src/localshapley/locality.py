@@ -9,9 +9,9 @@ import numpy as np
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
-from localshapley.engine import Trainer
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.models.trainer import Trainer
 from localshapley.problem import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import rank_correlation

@@ -13,8 +13,8 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.counts import duration, in_words
 from localshapley.crossfit import FIRST_DRAWS
-from localshapley.engine import Trainer
 from localshapley.games import SupportGraph
+from localshapley.models.trainer import Trainer
 from localshapley.problem import pose
 from localshapley.supports.base import Support
 

@@ -15,12 +15,13 @@ from sklearn.utils import get_tags
 
 from localshapley import scores
 from localshapley.arrays import AnyArray
-from localshapley.engine import Trainer
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning
 from localshapley.games import SupportGraph
+from localshapley.models.dispatch import choose_trainer
 from localshapley.models.estimator import Estimator, final_step, seeded
 from localshapley.models.named import named
 from localshapley.models.task import Task
+from localshapley.models.trainer import Trainer
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
 
@@ -52,6 +53,57 @@ def pose(
     n_jobs: int | None = None,
 ) -> Problem:
     """Check the arguments of `value`, train the reference model and find the games."""
+    checked = check(X, y, X_test, y_test, model=model, score=score, empty=empty, seed=seed)
+    task, estimator, notes = checked.task, checked.estimator, checked.notes
+    if support is not None and not isinstance(support, Support):
+        raise InvalidArgumentError(
+            f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
+        )
+    reference = _train_reference(estimator, task.X, task.y, seed)
+    if task.score.source in ("proba", "margin"):
+        _check_decisions(reference, task.score.name)
+    if support is None:
+        support, induced = default_support(final_step(reference))
+        if not induced:
+            notes.append(
+                f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
+                f"so {support} was taken; locality_gap() tells how much that loses."
+            )
+    space = _space(reference, task.X, task.X_test, X, X_test, task.y, seed)
+    graph = SupportGraph(support(space), task.X.shape[0])
+    empty_supports = int((graph.support_sizes == 0).sum())
+    if empty_supports:
+        notes.append(
+            f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
+            f"a larger support ({support.larger()}) would reach them."
+        )
+    trainer, note = choose_trainer(model if isinstance(model, Estimator) else estimator, task, n_jobs)
+    notes += [note] if note else []
+    return Problem(task, graph, trainer, support, _describe(estimator), checked.ids, notes)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Arguments that can be worked with."""
+
+    task: Task
+    estimator: Any
+    ids: pd.Index | None
+    notes: list[str]
+
+
+def check(
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    model: Any,
+    score: Any = None,
+    empty: float | None = None,
+    seed: int = 0,
+) -> Checked:
+    """Check rows, labels, model and score, and bring them to one form."""
     rows = _check_rows("X", X)
     test_rows = _check_rows("X_test", X_test)
     labels = _check_labels("y", y, rows.shape[0], "X")
@@ -61,8 +113,12 @@ def pose(
             f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
         )
     ids = X.index if isinstance(X, pd.DataFrame) else y.index if isinstance(y, pd.Series) else None
-    wrapped = _check_model(model, labels)
-    estimator = wrapped.estimator
+    estimator = _check_model(model, labels)
+    if get_tags(estimator).input_tags.pairwise and rows.shape[0] != rows.shape[1]:
+        raise InvalidArgumentError(
+            "model takes a precomputed kernel: X must be the square matrix between the training rows, X_test that of "
+            f"test rows by training rows; X has shape {rows.shape}."
+        )
     rows, test_rows = _in_one_form(rows, test_rows, estimator)
     notes: list[str] = []
     classes = codes = None
@@ -83,44 +139,20 @@ def pose(
         if len(unseen):
             names = ", ".join(map(repr, unseen.tolist()[:5]))
             note = f"y_test holds labels that y does not have ({names}); they count as wrong whatever is learnt."
-            warnings.warn(note, LocalShapleyWarning, stacklevel=3)
+            warnings.warn(note, LocalShapleyWarning, stacklevel=4)
             notes.append(note)
     else:
         labels, test_labels = _check_numbers("y", labels), _check_numbers("y_test", test_labels)
     if empty is not None and (not isinstance(empty, int | float | np.number) or not np.isfinite(empty)):
         raise InvalidArgumentError(f"empty must be a finite score or None; got {empty!r}.")
-    if support is not None and not isinstance(support, Support):
-        raise InvalidArgumentError(
-            f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
-        )
     chosen = scores.resolve(
         score,
         "classifier" if classes is not None else "regressor",
         None if classes is None else (classes, unseen),
         hasattr(estimator, "predict_proba"),
     )
-    reference = _train_reference(estimator, rows, labels, seed)
-    if chosen.source in ("proba", "margin"):
-        _check_decisions(reference, chosen.name)
     task = Task(rows, labels, test_rows, test_labels, classes, codes, chosen, empty, seed)
-
-    if support is None:
-        support, induced = default_support(final_step(reference))
-        if not induced:
-            notes.append(
-                f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
-                f"so {support} was taken; locality_gap() tells how much that loses."
-            )
-    space = _space(reference, rows, test_rows, X, X_test, labels, seed)
-    graph = SupportGraph(support(space), rows.shape[0])
-    empty_supports = int((graph.support_sizes == 0).sum())
-    if empty_supports:
-        notes.append(
-            f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
-            f"a larger support ({support.larger()}) would reach them."
-        )
-    trainer = wrapped.trainer(task, n_jobs)
-    return Problem(task, graph, trainer, support, _describe(estimator), ids, notes)
+    return Checked(task, estimator, ids, notes)
 
 
 def _check_rows(name: str, X: Any) -> Any:
@@ -188,12 +220,12 @@ def _check_numbers(name: str, y: AnyArray) -> AnyArray:
     return numbers
 
 
-def _check_model(model: Any, labels: AnyArray) -> Estimator:
+def _check_model(model: Any, labels: AnyArray) -> Any:
+    """The estimator behind the `model` argument."""
     if isinstance(model, str):
         fractions = labels.dtype.kind == "f" and bool((labels % 1 != 0).any())
         model = named(model, regression=fractions or model == "ridge")
-    wrapped = model if isinstance(model, Estimator) else Estimator(model)
-    estimator = wrapped.estimator
+    estimator = model.estimator if isinstance(model, Estimator) else model
     if isinstance(estimator, type):
         raise InvalidArgumentError(f"model is a class; give an instance of it: {estimator.__name__}().")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "predict") or not hasattr(estimator, "get_params"):
@@ -206,7 +238,7 @@ def _check_model(model: Any, labels: AnyArray) -> Estimator:
         )
     if getattr(final_step(estimator), "metric", None) == "precomputed":
         raise InvalidArgumentError("model has metric='precomputed'; give feature rows and a metric instead.")
-    return wrapped
+    return estimator
 
 
 def _in_one_form(rows: Any, test_rows: Any, estimator: Any) -> tuple[Any, Any]:

@@ -30,6 +30,10 @@ class Progress:
         self._bar: object = None
 
     def __enter__(self) -> Progress:
+        if self._wanted:
+            from localshapley.compiling import watch
+
+            self._unwatch = watch()
         return self
 
     def __exit__(
@@ -37,6 +41,8 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()  # type: ignore[attr-defined]
+        if self._wanted:
+            self._unwatch()
 
     def advance(self, n: int) -> None:
         """Count `n` more trainings as done."""

@@ -1,5 +1,5 @@
 """Other people's estimators, for comparison."""
 
-from localshapley.baselines.pivot import PivotSampler
+from localshapley.baselines.knn import knn_shapley, threshold_knn_shapley
 
-__all__ = ["PivotSampler"]
+__all__ = ["knn_shapley", "threshold_knn_shapley"]

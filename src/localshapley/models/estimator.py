@@ -12,7 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import AnyArray, Floats, Indices
@@ -111,7 +111,7 @@ def _evaluate(estimator: Any, task: Task, coalitions: Coalitions) -> _Evaluated:
                 continue
             try:
                 model = _fit(estimator, task, rows)
-                result.scores[where], silent = _score_rows(model, task, tests)
+                result.scores[where], silent = _score_rows(model, task, tests, rows)
                 result.n_silent += silent
             except ValueError as error:
                 # Scikit-learn's word for "cannot learn from so little"; the whole training set was tried before.
@@ -142,17 +142,23 @@ def _fit(estimator: Any, task: Task, rows: Indices) -> Any:
     final = final_step(model)
     if isinstance(final, KNeighborsClassifier | KNeighborsRegressor) and final.n_neighbors > len(rows):
         final.set_params(n_neighbors=len(rows))  # fewer than K rows: all of them vote
-    return model.fit(_safe_indexing(task.X, rows), task.y[rows])
+    return model.fit(_select(model, task.X, rows, rows), task.y[rows])
 
 
-def _score_rows(model: Any, task: Task, tests: Indices) -> tuple[Floats, int]:
+def _select(model: Any, X: Any, rows: Indices, columns: Indices) -> Any:
+    """Rows of a table; of a kernel matrix (for a model that takes one) the columns of the training rows alone."""
+    chosen = _safe_indexing(X, rows)
+    return _safe_indexing(chosen, columns, axis=1) if get_tags(model).input_tags.pairwise else chosen
+
+
+def _score_rows(model: Any, task: Task, tests: Indices, rows: Indices) -> tuple[Floats, int]:
     """Score test rows; those that the model has no answer for count as nothing learnt, and are counted."""
     try:
-        prediction = predict(model, task, _safe_indexing(task.X_test, tests))
+        prediction = predict(model, task, _select(model, task.X_test, tests, rows))
     except ValueError:
         if len(tests) == 1:
             return task.score_nothing_learnt(tests), 1
-        one_by_one = [_score_rows(model, task, tests[i : i + 1]) for i in range(len(tests))]
+        one_by_one = [_score_rows(model, task, tests[i : i + 1], rows) for i in range(len(tests))]
         return np.concatenate([scores for scores, _ in one_by_one]), sum(silent for _, silent in one_by_one)
     answered = np.isfinite(prediction).reshape(len(tests), -1).all(axis=1)
     scores = task.score_nothing_learnt(tests)

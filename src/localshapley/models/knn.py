@@ -1,0 +1,188 @@
+"""K nearest neighbours: distances once, votes for every coalition, exact values by classes of coalitions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import comb
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from localshapley import scores
+from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.coalitions.batch import Coalitions
+from localshapley.distances import distances, metric_of
+from localshapley.games import SupportGraph
+from localshapley.models.compiled import CompiledTrainer, plain
+from localshapley.models.task import Task
+from localshapley.progress import Progress
+
+MAX_DISTANCES = 2**27
+"""Up to so many distances are kept; beyond, those of a few test rows at a time are computed again."""
+
+
+class KNNTrainer(CompiledTrainer):
+    """K nearest neighbours, classifier or regressor, with equal weights or weights by distance.
+
+    Equally near rows count as nearer in the order of their index; scikit-learn leaves that to its search.
+    """
+
+    settings = {  # noqa: RUF012
+        "n_neighbors": lambda k: True,
+        "weights": lambda w: w in ("uniform", "distance"),
+        "metric": lambda m: m != "precomputed",
+        "p": lambda p: True,
+        "metric_params": lambda p: True,
+    }
+    irrelevant = frozenset({"algorithm", "leaf_size", "n_jobs"})
+    takes_sparse = True
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._n_neighbors = int(estimator.n_neighbors)
+        self._by_distance = estimator.weights == "distance"
+        self._metric = metric_of(estimator)
+        self._n_classes = 0 if task.classes is None else len(task.classes)
+        self._targets = plain(task.y if task.codes is None else task.codes)
+        self._distances: Floats | None = None
+        n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
+        self._block = max(1, MAX_DISTANCES // n_rows) if n_rows * n_tests > MAX_DISTANCES else n_tests
+
+    def evaluate(self, coalitions: Coalitions) -> Floats:
+        """Score every coalition; returns one number for each of its test rows, flat."""
+        if self._distances is None and self._block == self._task.X_test.shape[0]:
+            self._distances = self._rows(np.arange(self._block))
+        return super().evaluate(coalitions)
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.neighbours import predict_neighbours
+
+        n_tests = self._task.X_test.shape[0]
+        needed = np.arange(n_tests) if self._distances is not None else np.unique(coalitions.tests)
+        for start in range(0, len(needed), self._block):
+            tests = needed[start : start + self._block]
+            row_of_test = np.full(n_tests, -1)
+            row_of_test[tests] = np.arange(len(tests))
+            predict_neighbours(
+                coalitions.indptr,
+                coalitions.players,
+                coalitions.test_indptr,
+                coalitions.tests,
+                todo,
+                row_of_test,
+                self._rows(tests) if self._distances is None else self._distances,
+                self._targets,
+                self._n_neighbors,
+                self._by_distance,
+                self._n_classes,
+                out.reshape(len(out), -1),
+            )
+
+    def _rows(self, tests: AnyArray) -> Floats:
+        """Distances of some test rows to all training rows."""
+        return plain(distances(self._task.X_test[tests], self._task.X, *self._metric))
+
+    def count_classes(self, graph: SupportGraph) -> int | None:
+        """Number of classes of coalitions, over all test rows; None where the score cannot be read from votes."""
+        if _kind(self._task.score) is None:
+            return None
+        return sum(self._classes_by_test(graph))
+
+    def _classes_by_test(self, graph: SupportGraph) -> list[int]:
+        """Classes of coalitions to score for each test row: all of up to K rows, or, where votes are counted, few."""
+        K = self._n_neighbors
+        counted = np.zeros(graph.n_tests, dtype=bool)
+        if not self._by_distance and self._n_classes:
+            counted[:] = self._task.score.source == "proba"
+            indptr, players = graph.N
+            shape = (graph.n_tests, self._n_classes)
+            voted = sparse.csr_array((np.ones(len(players)), self._codes[players], indptr.copy()), shape)
+            voted.sum_duplicates()
+            counted |= np.diff(voted.indptr) <= 2
+
+        @lru_cache
+        def classes(n: int, counted: bool) -> int:
+            return n * (K + 1) if counted else sum(comb(n, size) for size in range(min(K, n) + 1))
+
+        return [classes(n, c) for n, c in zip(graph.support_sizes.tolist(), counted.tolist(), strict=True)]
+
+    def solve(self, graph: SupportGraph, bar: Progress) -> Floats:
+        """Exact values of the players of every test row's support, in the order of `graph.N`."""
+        from localshapley.kernels.neighbours import class_values
+
+        task = self._task
+        indptr, players = graph.N
+        kind, floor = _kind(task.score), getattr(task.score, "floor", 0.0)
+        assert kind is not None, "count_classes() is to be asked first"
+        truths = plain(task.y_test)
+        labels, of_test = np.unique(truths, return_inverse=True)
+        table_of_test = plain(of_test, np.int64)
+        tables = np.zeros((len(labels), self._n_classes))
+        if task.score.source == "label":
+            certain = np.eye(self._n_classes)
+            for i, label in enumerate(labels):
+                tables[i] = task.score(np.full(self._n_classes, int(label)), certain)
+        away = self._distances_within(indptr, players)
+        nothing = task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32))
+        out = np.empty(len(players))
+
+        def work(tests: Ints) -> None:
+            class_values(
+                indptr,
+                players,
+                tests,
+                away,
+                self._targets,
+                truths,
+                nothing,
+                tables,
+                table_of_test,
+                self._n_neighbors,
+                self._by_distance,
+                kind,
+                self._n_classes,
+                floor,
+                out,
+            )
+
+        classes = np.array(self._classes_by_test(graph), dtype=np.float64)
+        for tests in np.array_split(np.arange(graph.n_tests), max(1, min(graph.n_tests, int(classes.sum() // 2**26)))):
+            self._in_threads(work, tests)
+            bar.advance(int(classes[tests].sum()))
+        return out
+
+    def _distances_within(self, indptr: Ints, players: Any) -> Floats:
+        """Distances of each test row to the rows of its support."""
+        from localshapley.kernels.neighbours import euclidean_pairs
+
+        X, X_test = self._task.X, self._task.X_test
+        out = np.empty(len(players))
+        if self._metric == ("euclidean", {}) and not sparse.issparse(X):
+            dtype = np.float32 if X.dtype == X_test.dtype == np.float32 else np.float64
+            arrays = plain(X, dtype), plain(X_test, dtype)
+            self._in_threads(
+                lambda tests: euclidean_pairs(*arrays, indptr, players, tests, out), np.arange(len(indptr) - 1)
+            )
+            return out
+        for t in range(len(indptr) - 1):
+            where = slice(indptr[t], indptr[t + 1])
+            if where.stop > where.start:
+                out[where] = distances(X_test[t : t + 1], X[players[where]], *self._metric)[0]
+        return out
+
+
+def _kind(score: scores.Score) -> int | None:
+    """The kernel's name for a score that can be read from votes; None for any other."""
+    from localshapley.kernels import neighbours as kernel
+
+    if score.source == "label":
+        return kernel.LABEL
+    kinds: dict[type[scores.Score], int] = {
+        scores.Confidence: kernel.CONFIDENCE,
+        scores.LogLoss: kernel.LOG_LOSS,
+        scores.Margin: kernel.MARGIN,
+        scores.SquaredError: kernel.SQUARED_ERROR,
+        scores.AbsoluteError: kernel.ABSOLUTE_ERROR,
+    }
+    return kinds.get(type(score))

@@ -157,8 +157,8 @@ class TestSameBits:
     @pytest.mark.parametrize("size", [1, 7, 1000])
     def test_for_every_batch_size(self, monkeypatch, size):
         one = self.play()
-        monkeypatch.setattr("localshapley.engine.MAX_BATCH", size)
-        monkeypatch.setattr("localshapley.engine.SECONDS_PER_BATCH", 1e9)
+        monkeypatch.setattr("localshapley.flow.MAX_BATCH", size)
+        monkeypatch.setattr("localshapley.flow.SECONDS_HERE", 1e9)
         other = self.play()
         assert (one.values == other.values).all()
         assert (one.stderr == other.stderr).all()

@@ -326,7 +326,8 @@ class FakeClock:
 
     def __init__(self, monkeypatch, seconds_per_training):
         self.now, self.each = 0.0, seconds_per_training
-        monkeypatch.setattr("localshapley.engine.perf_counter", lambda: self.now)
+        for module in ("engine", "flow"):
+            monkeypatch.setattr(f"localshapley.{module}.perf_counter", lambda: self.now)
 
     def __call__(self, coalition, tests):
         self.now += self.each
@@ -466,7 +467,7 @@ def test_the_same_seed_gives_the_same_bits_whatever_the_batches_and_another_seed
     one = ls.shapley(SUPPORTS, smooth, N, method=method, budget=600, seed=3)
     other = ls.shapley(SUPPORTS, smooth, N, method=method, budget=600, seed=4)
     assert (one.values != other.values).mean() > 0.8
-    monkeypatch.setattr("localshapley.engine.SECONDS_PER_BATCH", 1e-9)  # batches of one
+    monkeypatch.setattr("localshapley.flow.SECONDS_HERE", 1e-9)  # batches of one
     again = ls.shapley(SUPPORTS, smooth, N, method=method, budget=600, seed=3)
     assert (one.values == again.values).all()
     assert (one.stderr == again.stderr).all()

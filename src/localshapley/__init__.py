@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from localshapley import baselines, datasets, models, scores, stopping, supports, theory
-    from localshapley.api import shapley, value
+    from localshapley.api import shapley, update, value
     from localshapley.errors import (
         InvalidArgumentError,
         LocalShapleyError,
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from localshapley.games import SupportGraph
     from localshapley.locality import LocalityGap, locality_gap
     from localshapley.planning import Plan, plan
+    from localshapley.store import Store, StoreError
     from localshapley.valuation import Cost, Valuation, load
 
 # Where each public name lives; a module is imported when a name of it is first used, which keeps
@@ -31,6 +32,8 @@ _HOME = {
     "LocalShapleyWarning": "errors",
     "LocalityGap": "locality",
     "Plan": "planning",
+    "Store": "store",
+    "StoreError": "store",
     "SupportGraph": "games",
     "TooLargeError": "errors",
     "TrainingError": "errors",
@@ -39,6 +42,7 @@ _HOME = {
     "locality_gap": "locality",
     "plan": "planning",
     "shapley": "api",
+    "update": "api",
     "value": "api",
 }
 _MODULES = ("baselines", "datasets", "models", "scores", "stopping", "supports", "theory")
@@ -50,6 +54,8 @@ __all__ = [
     "LocalShapleyWarning",
     "LocalityGap",
     "Plan",
+    "Store",
+    "StoreError",
     "SupportGraph",
     "TooLargeError",
     "TrainingError",
@@ -65,6 +71,7 @@ __all__ = [
     "stopping",
     "supports",
     "theory",
+    "update",
     "value",
 ]
 

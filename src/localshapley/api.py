@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
-from localshapley.engine import Settings, play
+import numpy as np
+
+from localshapley.engine import Played, Settings, play
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, UtilityTrainer
-from localshapley.problem import pose
+from localshapley.problem import Problem, pose
 from localshapley.progress import ProgressSetting
+from localshapley.replay import StoreSetting, kept_values, opened, origin_of, replay_of_game, replay_of_task
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
@@ -36,6 +40,9 @@ def value(
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
     per_test: bool = False,
+    store: StoreSetting = None,
+    on_error: str = "raise",
+    on_interrupt: str = "raise",
 ) -> Valuation:
     """Value every training row by what it does for the predictions on the test rows.
 
@@ -82,6 +89,15 @@ def value(
         function is called with trainings done and the total.
     per_test : bool, default=False
         Whether to keep the value of each training row to each test row, a sparse matrix.
+    store : path or `localshapley.Store`, optional
+        File that keeps what has been trained, such as ``"run.db"``. A run that was killed goes on where it
+        stopped, and other runs with this model and score find the rows that they share. Left out, with a note, where
+        training is quicker than reading.
+    on_error : {"raise", "skip"}, default="raise"
+        What an error in training does (other than the model's refusal of too few rows): end the run, with everything
+        so far in the store, or count the coalition as nothing learnt, which biases the values and is noted.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C does to a sampled run: end it, or return what the rounds so far say, with standard errors.
 
     Returns
     -------
@@ -97,15 +113,121 @@ def value(
     >>> v.values.shape
     (75,)
     """
-    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, per_test)
+    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
     problem = pose(
-        X, y, X_test, y_test, model=model, support=support, score=score, empty=empty, seed=seed, n_jobs=n_jobs
+        X,
+        y,
+        X_test,
+        y_test,
+        model=model,
+        support=support,
+        score=score,
+        empty=empty,
+        seed=seed,
+        n_jobs=n_jobs,
+        on_error=on_error,
     )
-    played = play(problem.graph, problem.trainer, settings)
-    notes = problem.notes + _trainer_notes(problem.trainer)
-    return played.valuation(
-        model=problem.model, score=problem.task.score.name, support=repr(problem.support), notes=notes, ids=problem.ids
+    played, notes = _play(problem, problem.graph, settings, store)
+    return played.valuation(**_about(problem), notes=notes, origin=origin_of(problem) if per_test else None)
+
+
+def update(
+    valuation: Valuation,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    model: Any,
+    support: Support | None = None,
+    score: Any = None,
+    method: str = "auto",
+    budget: int | None = None,
+    tol: float | None = None,
+    stop: Rule | None = None,
+    max_seconds: float | None = None,
+    empty: float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: ProgressSetting = None,
+    store: StoreSetting = None,
+    on_error: str = "raise",
+    on_interrupt: str = "raise",
+) -> Valuation:
+    """Value changed data: test rows whose support is as it was keep their values, the others are played again.
+
+    Rows may have been added, removed or moved, in training and test data; they are recognised by their contents. The
+    cost of the result is that of the games that were played.
+
+    Parameters
+    ----------
+    valuation : Valuation
+        The valuation so far: exact, with ``per_test=True``.
+    X, y, X_test, y_test
+        The data as they are now, all rows.
+    model, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, progress, store, on_error, \
+    on_interrupt
+        As in `value`; model, score and `empty` must be those of the valuation.
+
+    Returns
+    -------
+    Valuation
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    >>> settings = dict(model=DecisionTreeClassifier(), support=ls.supports.Nearest(8), method="exact")
+    >>> v = ls.value(X[:-1], y[:-1], X_test, y_test, per_test=True, **settings)
+    >>> w = ls.update(v, X, y, X_test, y_test, **settings)
+    >>> w.cost.trainings < v.cost.trainings
+    True
+    """
+    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, True, on_interrupt)
+    if valuation.per_test is None or valuation.origin is None:
+        raise InvalidArgumentError(
+            "valuation lacks the values of its test rows; make it with value(..., per_test=True), or run value() with "
+            "store=... again, which trains only what is new."
+        )
+    if valuation.stderr.any():
+        raise InvalidArgumentError(
+            "valuation is sampled, and values that were estimated together cannot be kept one by one; run value() with "
+            "the same store=... again, which trains only what is new."
+        )
+    problem = pose(
+        X,
+        y,
+        X_test,
+        y_test,
+        model=model,
+        support=support,
+        score=score,
+        empty=empty,
+        seed=seed,
+        n_jobs=n_jobs,
+        on_error=on_error,
     )
+    origin, graph = origin_of(problem), problem.graph
+    if origin.fingerprint != valuation.origin.fingerprint:
+        raise InvalidArgumentError(
+            "valuation is of another model, score, set of classes or version of the software than the arguments; "
+            "values of the two cannot be mixed. Run value() instead."
+        )
+    kept = kept_values(valuation, origin, graph)
+    n_changed = graph.n_tests - len(kept)
+    # Test rows that keep their values take part with an empty support, which costs nothing.
+    supports = [np.empty(0, dtype=np.int32) if t in kept else graph.support(t) for t in range(graph.n_tests)]
+    played, notes = _play(problem, SupportGraph(supports, graph.n_players), settings, store)
+    assert played.per_test is not None
+    for t, indptr in enumerate(played.per_test.indptr[:-1]):
+        kept.setdefault(t, played.per_test.data[indptr : played.per_test.indptr[t + 1]])
+    by_test = np.concatenate([kept[t] for t in range(graph.n_tests)])
+    notes.append(
+        f"{graph.n_tests - n_changed} of {graph.n_tests} test rows kept their values, {n_changed} were played again."
+    )
+    played = replace(played, graph=graph, values=graph.values(by_test), per_test=graph.matrix(by_test))
+    return played.valuation(**_about(problem), notes=notes, origin=origin)
 
 
 def shapley(
@@ -122,6 +244,9 @@ def shapley(
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
     per_test: bool = False,
+    store: StoreSetting = None,
+    name: str | None = None,
+    on_interrupt: str = "raise",
 ) -> Valuation:
     """Local Shapley values of any game: players, test rows with their supports, and a utility.
 
@@ -136,8 +261,11 @@ def shapley(
         ``evaluate(coalitions)``, as in `localshapley.models`, scores many coalitions in one call.
     n_players : int, optional
         By default one more than the largest index in `supports`.
-    method, budget, tol, stop, max_seconds, seed, n_jobs, progress, per_test
+    method, budget, tol, stop, max_seconds, seed, n_jobs, progress, per_test, store, on_interrupt
         As in `value`; the default method is ``"exact"``.
+    name : str, optional
+        What the store keeps the game under. Nobody can tell from a function whether its numbers changed, so a store
+        needs a name, and another utility needs another one.
 
     Returns
     -------
@@ -153,15 +281,42 @@ def shapley(
     >>> ls.shapley([[0, 1, 2]], pairs).values.round(4)
     array([0.1667, 0.1667, 0.6667])
     """
-    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, per_test)
+    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
     graph = SupportGraph(supports, n_players)
     if graph.n_tests == 0:
         raise InvalidArgumentError("supports is empty; give the players of at least one test row.")
     if not callable(utility) and not hasattr(utility, "evaluate"):
         raise InvalidArgumentError(f"utility must be a function (coalition, tests) -> scores; got {utility!r}.")
     trainer: Trainer = utility if hasattr(utility, "evaluate") else UtilityTrainer(utility, n_jobs)  # type: ignore[assignment]
-    played = play(graph, trainer, settings)
-    return played.valuation(model="a game", score=trainer.name, support="given", notes=[], ids=None)
+    if store is None:
+        played, notes = play(graph, trainer, settings), []
+    elif not name:
+        raise InvalidArgumentError("store needs the name of the game: name='my game, version 1'.")
+    else:
+        with opened(store) as file:
+            replay = replay_of_game(file, name, graph)
+            played, notes = play(graph, trainer, settings, replay), replay.notes
+    return played.valuation(model="a game", score=trainer.name, support="given", notes=notes, ids=None)
+
+
+def _play(problem: Problem, graph: SupportGraph, settings: Settings, store: StoreSetting) -> tuple[Played, list[str]]:
+    """Play games of a problem, with a store if there is one; returns what a reader should know with it."""
+    if store is None:
+        played, notes = play(graph, problem.trainer, settings), []
+    else:
+        with opened(store) as file:
+            replay = replay_of_task(file, problem)
+            played, notes = play(graph, problem.trainer, settings, replay), replay.notes
+    return played, problem.notes + _trainer_notes(problem.trainer) + notes
+
+
+def _about(problem: Problem) -> dict[str, Any]:
+    return {
+        "model": problem.model,
+        "score": problem.task.score.name,
+        "support": repr(problem.support),
+        "ids": problem.ids,
+    }
 
 
 def _trainer_notes(trainer: Any) -> list[str]:
@@ -171,6 +326,11 @@ def _trainer_notes(trainer: Any) -> list[str]:
         notes.append(
             f"{trainer.n_failed} coalitions were too small for the model and count as nothing learnt "
             f"(first: {trainer.first_failure})."
+        )
+    if getattr(trainer, "n_skipped", 0):
+        notes.append(
+            f"{trainer.n_skipped} coalitions failed to train and count as nothing learnt: the values are biased "
+            f"(first: {trainer.first_skipped})."
         )
     if getattr(trainer, "n_silent", 0):
         notes.append(f"{trainer.n_silent} predictions had no answer from the model and count as nothing learnt.")

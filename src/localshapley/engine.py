@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import closing
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -21,6 +22,7 @@ from localshapley.counts import in_words
 from localshapley.crossfit import EASY_GAME, RoundSampler
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, TooLargeError, unknown_name
 from localshapley.estimate import ExactSum
+from localshapley.flow import Memory, Schedule, score_batches
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Solver, Trainer
 from localshapley.progress import Progress, ProgressSetting
@@ -36,14 +38,6 @@ MAX_CLASSES = 2**33
 EASY = 2048
 """So few distinct subsets are trained one and all, whatever the target, by `"auto"`."""
 DEFAULT_TOL = 0.1
-SECONDS_PER_BATCH = 0.5
-MAX_BATCH = 2**14
-
-
-class Schedule(Protocol):
-    """Gives out coalitions, batch by batch."""
-
-    def take(self, size: int) -> Batch | None: ...
 
 
 class Taker(Protocol):
@@ -74,6 +68,7 @@ class Tally:
     """What a run has done so far."""
 
     started: float
+    coalitions: int = 0
     trainings: int = 0
     scores: int = 0
 
@@ -84,22 +79,24 @@ class Tally:
 
 
 def run(
-    schedule: Schedule, trainer: Trainer, taker: Taker, tally: Tally, bar: Progress, max_seconds: float = np.inf
+    schedule: Schedule,
+    trainer: Trainer,
+    taker: Taker,
+    tally: Tally,
+    bar: Progress,
+    memory: Memory | None = None,
+    max_seconds: float = np.inf,
 ) -> bool:
     """Train and score every coalition of the schedule; False if the time ran out before."""
-    size = 16
-    while (batch := schedule.take(size)) is not None:
-        started = perf_counter()
-        scores = trainer.evaluate(batch)
-        taker.add(batch, scores)
-        tally.trainings += len(batch)
-        tally.scores += len(scores)
-        bar.advance(len(batch))
-        if tally.seconds > max_seconds:
-            return False
-        # Batches change nothing in the result; they grow until one takes about half a second.
-        pace = SECONDS_PER_BATCH / max(perf_counter() - started, 1e-9)
-        size = int(np.clip(len(batch) * min(pace, 4.0), 1, MAX_BATCH))
+    with closing(score_batches(schedule, trainer, memory)) as batches:
+        for scored in batches:
+            taker.add(scored.batch, scored.scores)
+            tally.coalitions += len(scored.batch)
+            tally.trainings += scored.trainings
+            tally.scores += len(scored.scores)
+            bar.advance(len(scored.batch))
+            if tally.seconds > max_seconds:
+                return False
     return True
 
 
@@ -142,6 +139,7 @@ class Settings:
     seed: int = 0
     progress: ProgressSetting = None
     per_test: bool = False
+    on_interrupt: str = "raise"
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -151,6 +149,8 @@ class Settings:
             raise InvalidArgumentError(f"budget must be a whole number of trainings, at least 1; got {budget!r}.")
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise InvalidArgumentError(f"seed must be a whole number, 0 or more; got {seed!r}.")
+        if self.on_interrupt not in ("raise", "return"):
+            raise unknown_name("on_interrupt", self.on_interrupt, ("raise", "return"))
         if self.stop is not None and not isinstance(self.stop, Rule):
             raise InvalidArgumentError(
                 f"stop must be a rule of localshapley.stopping, such as RankStable(top=20); got {self.stop!r}."
@@ -181,8 +181,8 @@ class Settings:
         return reduce(or_, rules) if rules else None
 
 
-def play(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Played:
-    """Play the games."""
+def play(graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None = None) -> Played:
+    """Play the games; what `memory` holds is not trained again."""
     method, budget = settings.method, settings.budget
     tally = Tally(perf_counter())
     if method in ("auto", "exact") and isinstance(trainer, Solver):
@@ -197,12 +197,18 @@ def play(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Played:
     if method in ("auto", "sample") and within and (budget is not None or (method == "auto" and easy)):
         method, sampled = "exact", False
     if sampled:
-        return _play_sampled(graph, trainer, settings, tally)
-    return _play_exact(graph, trainer, settings, method, distinct, tally)
+        return _play_sampled(graph, trainer, settings, memory, tally)
+    return _play_exact(graph, trainer, settings, memory, method, distinct, tally)
 
 
 def _play_exact(
-    graph: SupportGraph, trainer: Trainer, settings: Settings, method: str, distinct: int, tally: Tally
+    graph: SupportGraph,
+    trainer: Trainer,
+    settings: Settings,
+    memory: Memory | None,
+    method: str,
+    distinct: int,
+    tally: Tally,
 ) -> Played:
     sizes = [int(n) for n in graph.support_sizes]
     n_trainings = {
@@ -213,13 +219,13 @@ def _play_exact(
     _refuse_if_too_large(graph, method, n_trainings, settings.budget)
     schedule: Schedule
     if method == "exact":
-        played, schedule = graph, Pivots(graph)
+        played, schedule = graph, Pivots(graph, distinct)
     else:
         played = _unmerged(graph)
         schedule = Separate(played, by_player=method == "baseline")
     estimate = ExactSum(played, per_test=settings.per_test)
     with Progress(settings.progress, n_trainings, "training coalitions") as bar:
-        run(schedule, trainer, estimate, tally, bar)
+        run(schedule, trainer, estimate, tally, bar, memory)
     cost = _cost(trainer, tally, distinct=distinct)
     stderr = np.zeros(graph.n_players)
     return Played(graph, estimate.values(), stderr, estimate.matrix(), cost, method, "every subset trained")
@@ -228,7 +234,7 @@ def _play_exact(
 def _play_by_classes(graph: SupportGraph, solver: Solver, settings: Settings, classes: int, tally: Tally) -> Played:
     with Progress(settings.progress, classes, "scoring classes of coalitions") as bar:
         by_test = solver.solve(graph, bar)
-    values = np.zeros(graph.n_players) + np.bincount(graph.N[1], weights=by_test, minlength=graph.n_players)
+    values = graph.values(by_test)
     cost = Cost(solver.name, classes, classes, classes, 0, 0, tally.seconds)
     matrix = graph.matrix(by_test) if settings.per_test else None
     subsets = sum(2 ** int(n) for n in graph.support_sizes)
@@ -236,7 +242,9 @@ def _play_by_classes(graph: SupportGraph, solver: Solver, settings: Settings, cl
     return Played(graph, values, np.zeros(graph.n_players), matrix, cost, "exact", stopped)
 
 
-def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, tally: Tally) -> Played:
+def _play_sampled(
+    graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None, tally: Tally
+) -> Played:
     method, rule = settings.method, settings.rule
     played = _unmerged(graph) if settings.per_test else graph
     sampler: Sampler
@@ -257,16 +265,22 @@ def _play_sampled(graph: SupportGraph, trainer: Trainer, settings: Settings, tal
     look: Look | None = None
     stopped = ""
     with Progress(settings.progress, settings.budget, "training coalitions") as bar:
-        run(collection, trainer, collection, tally, bar)
+        run(collection, trainer, collection, tally, bar, memory)
         while True:
             left = np.inf if settings.budget is None else settings.budget - collection.n_rows
             if not sampler.draw(left, look, rule):
                 stopped = sampler.ended or f"budget of {settings.budget:,} trainings"
                 break
             limit = np.inf if look is None or settings.max_seconds is None else settings.max_seconds
-            if not run(collection, trainer, collection, tally, bar, limit) and collection.n_scored < collection.n_rows:
+            try:
+                finished = run(collection, trainer, collection, tally, bar, memory, limit)
+                stopped = "" if finished else f"{tally.seconds:.1f} s (limit {settings.max_seconds:g} s)"
+            except KeyboardInterrupt:
+                if look is None or settings.on_interrupt == "raise":
+                    raise
+                stopped = "interrupted"
+            if stopped and collection.n_scored < collection.n_rows:
                 collection.truncate(collection.n_scored)  # an unfinished round would be a biased one
-                stopped = f"{tally.seconds:.1f} s (limit {settings.max_seconds:g} s)"
                 break
             look = sampler.look(look, tally.seconds)
             bar.say(f"relative error {look.relative_error:.3g}")
@@ -300,9 +314,10 @@ def _cost(trainer: Trainer, tally: Tally, *, distinct: int) -> Cost:
         trainings=tally.trainings,
         draws=tally.scores,
         distinct=distinct,
-        reused=tally.scores - tally.trainings,
+        reused=tally.scores - tally.coalitions,
         trivial=getattr(trainer, "n_trivial", 0),
         seconds=tally.seconds,
+        stored=tally.coalitions - tally.trainings,
     )
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Indices, Ints, Masks, offsets
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, Masks, offsets
 from localshapley.errors import InvalidArgumentError
 
 
@@ -153,6 +153,10 @@ class SupportGraph:
         """Test × player matrix with `data` at the supports' places, row by row."""
         indptr, players = self.N
         return sparse.csr_array((data, players, indptr), shape=(self.n_tests, self.n_players))
+
+    def values(self, data: Floats) -> Floats:
+        """Sum over the test rows of `data`, given at the supports' places, for each player."""
+        return np.bincount(self.N[1], weights=data, minlength=self.n_players).astype(np.float64)
 
     def __repr__(self) -> str:
         sizes = f"{self.sizes.min()}..{self.sizes.max()}" if self.n_games else "none"

@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 
 from localshapley import scores
 from localshapley.arrays import AnyArray
-from localshapley.errors import InvalidArgumentError, LocalShapleyWarning
+from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.models.dispatch import choose_trainer
 from localshapley.models.estimator import Estimator, final_step, seeded
@@ -34,9 +34,14 @@ class Problem:
     graph: SupportGraph
     trainer: Trainer
     support: Support
-    model: str
+    estimator: Any
     ids: pd.Index | None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def model(self) -> str:
+        """The estimator with its settings, on one line."""
+        return _describe(self.estimator)
 
 
 def pose(
@@ -51,10 +56,13 @@ def pose(
     empty: float | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    on_error: str = "raise",
 ) -> Problem:
     """Check the arguments of `value`, train the reference model and find the games."""
     checked = check(X, y, X_test, y_test, model=model, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.estimator, checked.notes
+    if on_error not in ("raise", "skip"):
+        raise unknown_name("on_error", on_error, ("raise", "skip"))
     if support is not None and not isinstance(support, Support):
         raise InvalidArgumentError(
             f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
@@ -77,9 +85,11 @@ def pose(
             f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
             f"a larger support ({support.larger()}) would reach them."
         )
-    trainer, note = choose_trainer(model if isinstance(model, Estimator) else estimator, task, n_jobs)
+    trainer, note = choose_trainer(
+        model if isinstance(model, Estimator) else estimator, task, n_jobs, skip_errors=on_error == "skip"
+    )
     notes += [note] if note else []
-    return Problem(task, graph, trainer, support, _describe(estimator), checked.ids, notes)
+    return Problem(task, graph, trainer, support, estimator, checked.ids, notes)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Ints
+from localshapley.arrays import Floats, Ints, Masks
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class Cost:
     trivial : int
         Trainings whose outcome was known: no row, or one class.
     seconds : float
+    stored : int
+        Coalitions that a store knew, and that needed no training.
     """
 
     trainer: str
@@ -47,6 +50,44 @@ class Cost:
     reused: int
     trivial: int
     seconds: float
+    stored: int = 0
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a valuation is of, by contents: enough to tell which of its games are still the same.
+
+    Attributes
+    ----------
+    fingerprint : bytes
+        Digest of model, score and conventions.
+    rows, tests : uint64 arrays of shape (n_rows, 2) and (n_tests, 2)
+        Digests of training and test rows with their labels.
+    nothing : array of shape (n_tests,)
+        Score of the empty coalition.
+    """
+
+    fingerprint: bytes
+    rows: Masks
+    tests: Masks
+    nothing: Floats
+
+    def to_text(self) -> bytes:
+        """The origin as a text for the header of a file."""
+        arrays = (self.rows.astype("<u8"), self.tests.astype("<u8"), self.nothing.astype("<f8"))
+        parts = [self.fingerprint, *(array.tobytes() for array in arrays)]
+        return json.dumps([b64encode(part).decode() for part in parts]).encode()
+
+    @classmethod
+    def from_text(cls, text: bytes) -> Origin:
+        """Read what `to_text` wrote."""
+        fingerprint, rows, tests, nothing = (b64decode(part, validate=True) for part in json.loads(text))
+        return cls(
+            fingerprint,
+            np.frombuffer(rows, dtype="<u8").astype(np.uint64).reshape(-1, 2),
+            np.frombuffer(tests, dtype="<u8").astype(np.uint64).reshape(-1, 2),
+            np.frombuffer(nothing, dtype="<f8").astype(np.float64),
+        )
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +112,8 @@ class Valuation:
         `φ_z(v_t)`, where it was asked for.
     ids : pandas Index or None
         The index of the user's table.
+    origin : Origin or None
+        What `update` needs to know; kept along with `per_test`.
     """
 
     values: Floats
@@ -86,6 +129,7 @@ class Valuation:
     notes: list[str] = field(default_factory=list)
     per_test: sparse.csr_array | None = None
     ids: pd.Index | None = None
+    origin: Origin | None = None
 
     @property
     def relative_error(self) -> float:
@@ -183,6 +227,8 @@ def _save(v: Valuation, path: Path) -> None:
         b"localshapley.support_sizes": json.dumps(v.support_sizes.tolist()).encode(),
         b"localshapley.has_ids": b"1" if v.ids is not None else b"0",
     }
+    if v.origin is not None:
+        extra[b"localshapley.origin"] = v.origin.to_text()
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **extra}), path)
 
 
@@ -211,4 +257,5 @@ def _load(path: Path) -> Valuation:
         support_sizes=sizes,
         per_test=per_test,
         ids=frame.index if meta[b"localshapley.has_ids"] == b"1" else None,
+        origin=Origin.from_text(meta[b"localshapley.origin"]) if b"localshapley.origin" in meta else None,
     )

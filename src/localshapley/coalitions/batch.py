@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from localshapley.arrays import Indices, Ints, offsets
+from localshapley.arrays import AnyArray, Indices, Ints, offsets
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,19 @@ class Coalitions:
             self.tests[s:t],
         )
 
+    def only(self, wanted: AnyArray) -> Coalitions:
+        """The coalitions with the wanted test rows (one flag for each entry of `tests`), those without any left out.
+
+        >>> Coalitions.from_lists([[0, 2], [1]], [[5], [5, 6]]).only(np.array([False, False, True])).players.tolist()
+        [1]
+        """
+        before = offsets(wanted)
+        counts = before[self.test_indptr[1:]] - before[self.test_indptr[:-1]]
+        kept, sizes = counts > 0, np.diff(self.indptr)
+        return Coalitions(
+            offsets(sizes[kept]), self.players[np.repeat(kept, sizes)], offsets(counts[kept]), self.tests[wanted]
+        )
+
 
 @dataclass(frozen=True)
 class Batch(Coalitions):
@@ -79,3 +92,17 @@ class Batch(Coalitions):
     game_indptr: Ints
     games: Indices
     player: int = -1
+
+    def part(self, start: int, stop: int) -> Batch:
+        """The coalitions from `start` up to `stop`, with their games."""
+        part = super().part(start, stop)
+        a, b = self.game_indptr[start], self.game_indptr[stop]
+        return Batch(
+            part.indptr,
+            part.players,
+            part.test_indptr,
+            part.tests,
+            self.game_indptr[start : stop + 1] - a,
+            self.games[a:b],
+            self.player,
+        )

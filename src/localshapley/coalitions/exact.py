@@ -17,9 +17,16 @@ class Pivots:
     """Each distinct subset once, when the first game that holds it is walked (LSMR).
 
     Memory is that of one batch and of the walk's stack, whatever the number of subsets.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    n_subsets : float, optional
+        Number of distinct subsets, where it is known.
     """
 
-    def __init__(self, graph: SupportGraph) -> None:
+    def __init__(self, graph: SupportGraph, n_subsets: float = np.inf) -> None:
+        self._left = n_subsets
         depth = int(graph.sizes.max(initial=0)) + 1
         self._graph = graph
         self._state = np.array([0, 0, -1, 0], dtype=np.int64)
@@ -60,6 +67,7 @@ class Pivots:
         )
         if n == 0:
             return None
+        self._left -= n
         return Batch(
             indptr[: n + 1],
             players[: indptr[n]],
@@ -68,6 +76,10 @@ class Pivots:
             game_indptr[: n + 1],
             games[: game_indptr[n]],
         )
+
+    def left(self) -> float:
+        """Subsets that are still to come."""
+        return self._left
 
 
 class Separate:
@@ -83,6 +95,7 @@ class Separate:
         ]
         self._turn = 0
         self._subset = 0
+        self._left = float(sum(2 ** len(graph.game(game)) for game, _ in self._turns))
 
     def take(self, size: int) -> Batch | None:
         """Return the next coalitions, at most `size`, all of one test row; None at the end."""
@@ -99,9 +112,14 @@ class Separate:
         own = self._graph.tests[self._graph.test_indptr[game] : self._graph.test_indptr[game + 1]]
         fill_separate(support, self._subset, game, own, indptr, players, games, test_indptr, tests)
         self._subset += size
+        self._left -= size
         if self._subset == 2 ** len(support):
             self._turn, self._subset = self._turn + 1, 0
         return Batch(indptr, players[: indptr[-1]], test_indptr, tests, np.arange(size + 1), games, player)
+
+    def left(self) -> float:
+        """Subsets that are still to come."""
+        return self._left
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Collection:
         self.indptr = np.zeros(17, dtype=np.int64)
         self.players = np.zeros(64, dtype=np.int32)
         self.last_game = np.zeros(16, dtype=np.int32)
-        self.n_scored = 0
+        self.n_scored = self._n_taken = 0
         self.pair_indptr: Ints = np.zeros(1, dtype=np.int64)
         self.games: Indices = np.zeros(0, dtype=np.int32)
         self.scores: Floats = np.zeros(0)
@@ -124,17 +124,17 @@ class Collection:
         """Forget the rows from `n_rows` on, which were drawn but not trained."""
         from localshapley.kernels.draws import rehash
 
-        self.n_rows = n_rows
+        self.n_rows = self._n_taken = n_rows
         self.table[:] = -1
         rehash(self.table, self.keys, n_rows)
 
     # The collection is the schedule of the rows that are not scored yet, and takes in their scores.
 
     def take(self, size: int) -> Batch | None:
-        """Return the next rows to train, at most `size`; None when all are scored."""
+        """Return the next rows to train, at most `size`; None when all are given out."""
         from localshapley.kernels.draws import fill_rows
 
-        first, stop = self.n_scored, min(self.n_scored + size, self.n_rows)
+        first, stop = self._n_taken, min(self._n_taken + size, self.n_rows)
         if first == stop:
             return None
         graph = self.graph
@@ -157,6 +157,7 @@ class Collection:
             test_indptr,
             tests,
         )
+        self._n_taken = stop
         n = stop - first
         a, b = self.indptr[first], self.indptr[stop]
         return Batch(
@@ -167,6 +168,10 @@ class Collection:
             game_indptr[: n + 1],
             games[: game_indptr[n]],
         )
+
+    def left(self) -> float:
+        """Rows that are still to be given out."""
+        return self.n_rows - self._n_taken
 
     def add(self, batch: Batch, scores: Floats) -> None:
         """Take in the scores of a batch, summed over the test rows of each game."""

@@ -15,7 +15,9 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.flow import on_cluster
 from localshapley.models.task import Task
+from localshapley.models.trainer import Trained
 
 MAX_PREDICTIONS = 2**22
 """Numbers predicted in one go; a batch with more is cut, so that memory stays bounded."""
@@ -45,6 +47,8 @@ class CompiledTrainer(ABC):
     Attributes
     ----------
     name : str
+    n_jobs : int
+        Processes to spread over; 1 where threads of this one do the work.
     n_trivial : int
         Coalitions so far that needed no training: empty, or of one class.
     """
@@ -60,7 +64,9 @@ class CompiledTrainer(ABC):
         self.n_trivial = 0
         self._task = task
         self._codes = np.zeros(len(task.y), dtype=np.int64) if task.codes is None else plain(task.codes, np.int64)
-        self._n_threads = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
+        # Threads here; on a cluster, which joblib then has as its backend, one process for each core.
+        self.n_jobs = effective_n_jobs(n_jobs) if on_cluster() else 1
+        self._n_threads = 1 if self.n_jobs > 1 else cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
 
     @classmethod
     def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
@@ -95,6 +101,21 @@ class CompiledTrainer(ABC):
             out[where] = self._evaluate(coalitions.part(start, stop))
             start = stop
         return out
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process."""
+        before = self.n_trivial
+        trained = Trained(self.evaluate(coalitions), n_trivial=self.n_trivial - before)
+        self.n_trivial = before
+        return trained
+
+    def count(self, trained: Trained) -> None:
+        """Add up what happened."""
+        self.n_trivial += trained.n_trivial
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Arrays that come from another process may be read-only, for which kernels would be compiled anew.
+        self.__dict__ = {k: plain(v, v.dtype) if isinstance(v, np.ndarray) else v for k, v in state.items()}
 
     def _evaluate(self, coalitions: Coalitions) -> Floats:
         from localshapley.kernels.conventions import fill_outcomes, find_outcomes

@@ -43,7 +43,9 @@ def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:
     return found
 
 
-def choose_trainer(model: Any, task: Task, n_jobs: int | None) -> tuple[CompiledTrainer | EstimatorTrainer, str]:
+def choose_trainer(
+    model: Any, task: Task, n_jobs: int | None, *, skip_errors: bool = False
+) -> tuple[CompiledTrainer | EstimatorTrainer, str]:
     """Make the trainer for a model.
 
     Returns
@@ -53,8 +55,8 @@ def choose_trainer(model: Any, task: Task, n_jobs: int | None) -> tuple[Compiled
         Why a model that has a compiled trainer runs as it is, where that is not what the user asked for.
     """
     if isinstance(model, Estimator):
-        return model.trainer(task, n_jobs), ""
-    asis = Estimator(model).trainer(task, n_jobs)
+        return model.trainer(task, n_jobs, skip_errors=skip_errors), ""
+    asis = Estimator(model).trainer(task, n_jobs, skip_errors=skip_errors)
     final = final_step(model)
     kind = compiled_trainer_of(final)
     if kind is None or os.environ.get(SWITCH, "1") == "0":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
@@ -19,6 +19,7 @@ from localshapley.arrays import AnyArray, Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
 from localshapley.models.task import Task
+from localshapley.models.trainer import Trained
 
 
 class Estimator:
@@ -39,9 +40,9 @@ class Estimator:
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def trainer(self, task: Task, n_jobs: int | None = None) -> EstimatorTrainer:
+    def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> EstimatorTrainer:
         """Make the trainer of this model for a task."""
-        return EstimatorTrainer(self.estimator, task, n_jobs)
+        return EstimatorTrainer(self.estimator, task, n_jobs, skip_errors=skip_errors)
 
     def __repr__(self) -> str:
         return f"Estimator({self.estimator!r})"
@@ -53,79 +54,83 @@ class EstimatorTrainer:
     Attributes
     ----------
     name : str
-    n_trivial : int
-        Coalitions so far that needed no training: empty, or of one class.
-    n_failed : int
-        Coalitions so far that the estimator refused (too few rows for it); they count as nothing learnt.
-    n_silent : int
-        Predictions so far that the estimator had no answer for; they count as nothing learnt.
-    first_failure : str
-    warnings : Counter
-        Names of the warnings that fits gave, with their number.
+    n_jobs : int
+    n_trivial, n_failed, n_silent, n_skipped, first_failure, first_skipped, warnings
+        What happened so far, as in `Trained`.
     """
 
-    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (scikit-learn fit)"
+        self.n_jobs = effective_n_jobs(n_jobs)
         self._estimator = seeded(estimator, task.seed)
         self._task = task
-        self._n_jobs = effective_n_jobs(n_jobs)
-        self.n_trivial = self.n_failed = self.n_silent = 0
-        self.first_failure = ""
+        self._skip_errors = skip_errors
+        self.n_trivial = self.n_failed = self.n_silent = self.n_skipped = 0
+        self.first_failure = self.first_skipped = ""
         self.warnings: Counter[str] = Counter()
 
     def evaluate(self, coalitions: Coalitions) -> Floats:
         """Train and score every coalition; returns one number for each of its test rows, flat."""
-        parts = coalitions.parts(1 if self._n_jobs == 1 else 4 * self._n_jobs)
-        results = Parallel(self._n_jobs)(delayed(_evaluate)(self._estimator, self._task, part) for part in parts)
-        for result in results:
-            self.n_trivial += result.n_trivial
-            self.n_failed += result.n_failed
-            self.n_silent += result.n_silent
-            self.first_failure = self.first_failure or result.first_failure
-            self.warnings.update(result.warnings)
-        return np.concatenate([result.scores for result in results])
+        parts = coalitions.parts(1 if self.n_jobs == 1 else 4 * self.n_jobs)
+        results = Parallel(self.n_jobs)(delayed(self.train)(part) for part in parts)
+        for trained in results:
+            self.count(trained)
+        return np.concatenate([trained.scores for trained in results])
 
+    def count(self, trained: Trained) -> None:
+        """Add up what happened."""
+        self.n_trivial += trained.n_trivial
+        self.n_failed += trained.n_failed
+        self.n_silent += trained.n_silent
+        self.n_skipped += trained.n_skipped
+        self.first_failure = self.first_failure or trained.first_failure
+        self.first_skipped = self.first_skipped or trained.first_skipped
+        self.warnings.update(trained.warnings)
 
-@dataclass
-class _Evaluated:
-    scores: Floats
-    n_trivial: int = 0
-    n_failed: int = 0
-    n_silent: int = 0
-    first_failure: str = ""
-    warnings: Counter[str] | None = None
+    def _alone(self) -> AbstractContextManager[Any]:
+        """A context in which estimators do not spread their own work, where coalitions are spread already."""
+        return parallel_config(backend="sequential") if self.n_jobs > 1 else nullcontext()
 
-
-def _evaluate(estimator: Any, task: Task, coalitions: Coalitions) -> _Evaluated:
-    """Train and score coalitions in this process, with one BLAS thread."""
-    result = _Evaluated(np.empty(len(coalitions.tests)))
-    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
-        warnings.simplefilter("always")
-        for c in range(len(coalitions)):
-            rows, tests = coalitions.coalition(c), coalitions.tests_of(c)
-            where = slice(coalitions.test_indptr[c], coalitions.test_indptr[c + 1])
-            known = _known_outcome(task, rows, tests)
-            if known is not None:
-                result.n_trivial += 1
-                result.scores[where] = known
-                continue
-            try:
-                model = _fit(estimator, task, rows)
-                result.scores[where], silent = _score_rows(model, task, tests, rows)
-                result.n_silent += silent
-            except ValueError as error:
-                # Scikit-learn's word for "cannot learn from so little"; the whole training set was tried before.
-                result.n_failed += 1
-                result.first_failure = result.first_failure or f"{len(rows)} rows: {error}"
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process, with one BLAS thread."""
+        task = self._task
+        result = Trained(np.empty(len(coalitions.tests)))
+        with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), self._alone():
+            warnings.simplefilter("always")
+            for c in range(len(coalitions)):
+                rows, tests = coalitions.coalition(c), coalitions.tests_of(c)
+                where = slice(coalitions.test_indptr[c], coalitions.test_indptr[c + 1])
+                known = _known_outcome(task, rows, tests)
+                if known is not None:
+                    result.n_trivial += 1
+                    result.scores[where] = known
+                    continue
+                try:
+                    model = _fit(self._estimator, task, rows)
+                    result.scores[where], silent = _score_rows(model, task, tests, rows)
+                    result.n_silent += silent
+                    if silent:
+                        result.stand_ins.append(c)
+                    continue
+                except ValueError as error:
+                    # Scikit-learn's word for "cannot learn from so little"; the whole training set was tried before.
+                    result.n_failed += 1
+                    result.first_failure = result.first_failure or f"{len(rows)} rows: {error}"
+                except TrainingError:
+                    raise
+                except Exception as error:
+                    if not self._skip_errors:
+                        raise TrainingError(
+                            f"training on the coalition of rows {rows.tolist()} failed: {type(error).__name__}: {error}"
+                        ) from error
+                    result.n_skipped += 1
+                    result.first_skipped = result.first_skipped or (
+                        f"rows {rows.tolist()}: {type(error).__name__}: {error}"
+                    )
                 result.scores[where] = task.score_nothing_learnt(tests)
-            except TrainingError:
-                raise
-            except Exception as error:
-                raise TrainingError(
-                    f"training on the coalition of rows {rows.tolist()} failed: {type(error).__name__}: {error}"
-                ) from error
-    result.warnings = Counter(w.category.__name__ for w in caught)
-    return result
+                result.stand_ins.append(c)
+        result.warnings = Counter(w.category.__name__ for w in caught)
+        return result
 
 
 def _known_outcome(task: Task, rows: Indices, tests: Indices) -> Floats | None:

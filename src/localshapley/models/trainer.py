@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from localshapley.arrays import Floats
@@ -17,6 +19,53 @@ class Trainer(Protocol):
 
     def evaluate(self, coalitions: Coalitions) -> Floats:
         """Train and score every coalition; returns one number for each of its test rows, flat."""
+
+
+@dataclass
+class Trained:
+    """What came of training some coalitions.
+
+    Attributes
+    ----------
+    scores : array
+        One number for each test row of each coalition, flat.
+    n_trivial : int
+        Coalitions that needed no training: empty, or of one class.
+    n_failed : int
+        Coalitions that the model refused (too few rows for it); they count as nothing learnt.
+    n_silent : int
+        Predictions that the model had no answer for; they count as nothing learnt.
+    n_skipped : int
+        Coalitions whose training raised an error that was to be skipped; they count as nothing learnt.
+    first_failure, first_skipped : str
+    stand_ins : list of int
+        Coalitions with a score that stands for a failure; it is not to be remembered.
+    warnings : Counter
+        Names of the warnings that fits gave, with their number.
+    """
+
+    scores: Floats
+    n_trivial: int = 0
+    n_failed: int = 0
+    n_silent: int = 0
+    n_skipped: int = 0
+    first_failure: str = ""
+    first_skipped: str = ""
+    stand_ins: list[int] = field(default_factory=list)
+    warnings: Counter[str] = field(default_factory=Counter)
+
+
+@runtime_checkable
+class Worker(Protocol):
+    """A trainer that can be sent to other processes, `n_jobs` of them: it trains there and counts here."""
+
+    n_jobs: int
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process."""
+
+    def count(self, trained: Trained) -> None:
+        """Add up what happened."""
 
 
 @runtime_checkable

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import effective_n_jobs
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
+from localshapley.models.trainer import Trained
 
 Utility: TypeAlias = Callable[[Indices, Indices], Floats]
 
@@ -21,12 +22,18 @@ class UtilityTrainer:
     def __init__(self, utility: Utility, n_jobs: int | None = None) -> None:
         self.name = getattr(utility, "__name__", type(utility).__name__)
         self._utility = utility
-        self._n_jobs = effective_n_jobs(n_jobs)
+        self.n_jobs = effective_n_jobs(n_jobs)
 
     def evaluate(self, coalitions: Coalitions) -> Floats:
         """Score every coalition; returns one number for each of its test rows, flat."""
-        parts = coalitions.parts(1 if self._n_jobs == 1 else 4 * self._n_jobs)
-        return np.concatenate(Parallel(self._n_jobs)(delayed(_call)(self._utility, part) for part in parts))
+        return self.train(coalitions).scores
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Score coalitions in this process."""
+        return Trained(_call(self._utility, coalitions))
+
+    def count(self, trained: Trained) -> None:
+        """Nothing is counted."""
 
 
 def _call(utility: Utility, coalitions: Coalitions) -> Floats:

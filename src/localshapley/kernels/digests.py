@@ -1,0 +1,42 @@
+"""Digests of 128 bits: of rows, by their contents, and of coalitions, as sums over their rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from localshapley.arrays import Indices, Ints, Masks
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(cache=True, nogil=True)
+def mixed(x: np.uint64) -> Any:
+    """Spread every bit of a word over all of it (the last steps of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(cache=True, nogil=True)
+def fold_words(words: Masks, indptr: Ints, out: Masks) -> None:
+    """Fold the words of each row, in their order, into its digest; `out` holds where each starts from."""
+    for row in range(len(out)):
+        high, low = out[row, 0], out[row, 1]
+        for i in range(indptr[row], indptr[row + 1]):
+            high = mixed((high + GOLDEN) ^ words[i])
+            low = mixed(low * np.uint64(0xD1342543DE82EF95) + (words[i] ^ high))
+        out[row, 0], out[row, 1] = mixed(high ^ GOLDEN), mixed(low + high)
+
+
+@njit(cache=True, nogil=True)
+def add_up(indptr: Ints, players: Indices, digests: Masks, out: Masks) -> None:
+    """Digest of each coalition: the sum of its rows', whatever their order."""
+    for c in range(len(out)):
+        high, low = np.uint64(0), np.uint64(0)
+        for i in range(indptr[c], indptr[c + 1]):
+            high += digests[players[i], 0]
+            low += digests[players[i], 1]
+        out[c, 0], out[c, 1] = high, low

@@ -13,7 +13,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, UtilityTrainer
-from localshapley.problem import Problem, pose
+from localshapley.problem import Problem, check_n_jobs, pose
 from localshapley.progress import ProgressSetting
 from localshapley.replay import StoreSetting, kept_values, opened, origin_of, replay_of_game, replay_of_task
 from localshapley.stopping import Rule
@@ -285,6 +285,7 @@ def shapley(
     graph = SupportGraph(supports, n_players)
     if graph.n_tests == 0:
         raise InvalidArgumentError("supports is empty; give the players of at least one test row.")
+    check_n_jobs(n_jobs)
     if not callable(utility) and not hasattr(utility, "evaluate"):
         raise InvalidArgumentError(f"utility must be a function (coalition, tests) -> scores; got {utility!r}.")
     trainer: Trainer = utility if hasattr(utility, "evaluate") else UtilityTrainer(utility, n_jobs)  # type: ignore[assignment]
@@ -307,6 +308,8 @@ def _play(problem: Problem, graph: SupportGraph, settings: Settings, store: Stor
         with opened(store) as file:
             replay = replay_of_task(file, problem)
             played, notes = play(graph, problem.trainer, settings, replay), replay.notes
+        if not replay.was_asked:
+            notes.append("the store was left out: these values need no training.")
     return played, problem.notes + _trainer_notes(problem.trainer) + notes
 
 

@@ -7,12 +7,17 @@ from typing import Annotated
 
 import typer
 
+from localshapley.store_cli import app as store_app
+
 app = typer.Typer(
     help="What each row of your training data is worth to your model.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(store_app, name="store")
 
 
 def main() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core import event
+
+from localshapley.progress import ProgressSetting, is_wanted
 
 
 class _Teller(event.Listener):
@@ -21,8 +24,15 @@ class _Teller(event.Listener):
         pass
 
 
-def watch() -> Callable[[], None]:
-    """Tell, once in a process, when compilation starts; returns a function that ends the watch."""
+@contextmanager
+def told_of_compiling(progress: ProgressSetting) -> Iterator[None]:
+    """Tell when compilation starts, once in a process, where a progress bar would be shown."""
+    if not is_wanted(progress):
+        yield
+        return
     teller = _Teller()
     event.register("numba:compile", teller)  # type: ignore[no-untyped-call]
-    return lambda: event.unregister("numba:compile", teller)  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        event.unregister("numba:compile", teller)  # type: ignore[no-untyped-call]

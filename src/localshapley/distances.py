@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import DistanceMetric, pairwise_distances
+from sklearn.preprocessing import normalize
 
 from localshapley.arrays import Floats
-
-EUCLIDEAN = ("euclidean", "l2", "minkowski")
+from localshapley.errors import InvalidArgumentError
 
 
 def metric_of(model: Any) -> tuple[Any, dict[str, Any]]:
@@ -21,6 +21,8 @@ def metric_of(model: Any) -> tuple[Any, dict[str, Any]]:
     ('euclidean', {})
     """
     params = dict(model.metric_params or {})
+    if model.metric == "l2":
+        return "euclidean", params
     if model.metric != "minkowski":
         return model.metric, params
     p = params.pop("p", model.p)
@@ -29,15 +31,44 @@ def metric_of(model: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def distances(X: Any, Y: Any, metric: Any, params: dict[str, Any]) -> Floats:
-    """Distances of each row of `X` to each of `Y`, from the differences themselves: equal rows are 0 apart."""
-    if isinstance(metric, str) and metric != "precomputed":
+    """Distances of each row of `X` to each of `Y`.
+
+    Each comes from its two rows alone, by their differences where the metric has them: equal rows are 0 apart, and
+    the same two rows are equally far in every call.
+    """
+    X, Y = _as_float64(X), _as_float64(Y)
+    if metric == "cosine" and not params:
+        return _cosine(X, Y)
+    if isinstance(metric, str):
         try:
             known = DistanceMetric.get_metric(metric, **params)
         except ValueError:
             known = None
         if known is not None:
-            return np.asarray(known.pairwise(_as_float64(X), _as_float64(Y)))
+            return np.asarray(known.pairwise(X, Y))
     return np.asarray(pairwise_distances(X, Y, metric=metric, **params), dtype=np.float64)
+
+
+def _cosine(X: Any, Y: Any) -> Floats:
+    """`1 − cos`, which for rows of length 1 is half their squared distance; a row of zeros is 1 away from all."""
+    X, Y = normalize(X), normalize(Y)
+    away: Floats = np.asarray(DistanceMetric.get_metric("euclidean").pairwise(X, Y)) ** 2 / 2
+    zero_x, zero_y = (np.asarray(abs(rows).sum(axis=1)).ravel() == 0 for rows in (X, Y))
+    away[zero_x] = 1
+    away[:, zero_y] = 1
+    return away
+
+
+def check_metric(X: Any, metric: Any, params: dict[str, Any]) -> None:
+    """Refuse a metric that cannot measure these rows."""
+    try:
+        if metric == "minkowski" and not params["p"] > 0:
+            raise ValueError("p must be positive")
+        distances(X[:1], X[:2], metric, params)
+    except Exception as error:
+        raise InvalidArgumentError(
+            f"metric={metric!r} with metric_params={params or None!r} cannot measure these rows: {error}"
+        ) from error
 
 
 def _as_float64(X: Any) -> Any:

@@ -18,6 +18,7 @@ from localshapley.baselines.pivot import PivotSampler
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
 from localshapley.coalitions.sampled import Collection
+from localshapley.compiling import told_of_compiling
 from localshapley.counts import in_words
 from localshapley.crossfit import EASY_GAME, RoundSampler
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, TooLargeError, unknown_name
@@ -35,6 +36,8 @@ MAX_SUBSETS = 2**30
 """Exact methods refuse to train more coalitions than this."""
 MAX_CLASSES = 2**33
 """So many classes of coalitions with equal scores are counted rather than sampled: about half a minute."""
+CLASSES_PER_SECOND = 1e7
+"""That many are scored at least."""
 EASY = 2048
 """So few distinct subsets are trained one and all, whatever the target, by `"auto"`."""
 DEFAULT_TOL = 0.1
@@ -183,11 +186,19 @@ class Settings:
 
 def play(graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None = None) -> Played:
     """Play the games; what `memory` holds is not trained again."""
+    with told_of_compiling(settings.progress):
+        return _play(graph, trainer, settings, memory)
+
+
+def _play(graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None) -> Played:
     method, budget = settings.method, settings.budget
     tally = Tally(perf_counter())
     if method in ("auto", "exact") and isinstance(trainer, Solver):
         classes = trainer.count_classes(graph)
-        if classes is not None and classes <= (MAX_CLASSES if budget is None else min(budget, MAX_CLASSES)):
+        limits = [MAX_CLASSES, np.inf if budget is None else budget]
+        if settings.max_seconds is not None:
+            limits.append(settings.max_seconds * CLASSES_PER_SECOND)
+        if classes is not None and classes <= min(limits):
             return _play_by_classes(graph, trainer, settings, classes, tally)
     distinct, error = count_distinct(graph, n_samples=2000)
     sampled = method not in EXACT

@@ -9,6 +9,7 @@ import numpy as np
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
+from localshapley.compiling import told_of_compiling
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Trainer
@@ -128,7 +129,7 @@ def locality_gap(
     local = np.zeros((permutations, graph.n_players))
     total = np.zeros((permutations, graph.n_players))
     nothing = problem.trainer.evaluate(Coalitions.from_lists([[]], [tests]))
-    with Progress(progress, permutations * each, "locality check") as bar:
+    with told_of_compiling(progress), Progress(progress, permutations * each, "locality check") as bar:
         for p in range(permutations):
             order = rng.permutation(graph.n_players).astype(np.int32)
             total[p] = _walk(problem.trainer, order, tests, nothing).sum(axis=1)

@@ -11,10 +11,12 @@ import numpy as np
 from localshapley.arrays import Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
+from localshapley.compiling import told_of_compiling
 from localshapley.counts import duration, in_words
 from localshapley.crossfit import FIRST_DRAWS
+from localshapley.engine import CLASSES_PER_SECOND, MAX_CLASSES
 from localshapley.games import SupportGraph
-from localshapley.models.trainer import Trainer
+from localshapley.models.trainer import Solver, Trainer
 from localshapley.problem import pose
 from localshapley.supports.base import Support
 
@@ -30,6 +32,8 @@ class Plan:
     support_sizes : array of shape (n_tests,)
     levels : Levels
         Trainings of the paper's four levels and the growth of `|𝒮_T|`.
+    classes : int or None
+        Classes of coalitions with equal scores, where the model has them: so many are scored for exact values.
     first_look : int
         Trainings until a sampled run first knows its error; it then says how many more the target takes.
     seconds_per_training : float
@@ -43,6 +47,7 @@ class Plan:
     n_games: int
     support_sizes: Ints
     levels: Levels
+    classes: int | None
     first_look: int
     seconds_per_training: float
     model: str
@@ -61,6 +66,8 @@ class Plan:
             ("each subset once (LSMR)", levels.lsmr, "method='exact'"),
             ("sampled, until first look", self.first_look, "method='auto', 'sample'"),
         ]
+        if self.classes is not None and self.classes <= MAX_CLASSES:
+            table.append(("classes of coalitions", self.classes, "method='auto', 'exact'"))
         growth = ", ".join(f"{in_words(count // t)} (of {t})" for t, count in levels.growth)
         lines = [
             f"Plan for {self.n_rows} training rows and {self.n_tests} test rows",
@@ -73,7 +80,8 @@ class Plan:
             f"  {'trainings':<26}{'number':>12}  {'time':>12}",
         ]
         for name, count, method in table:
-            time = duration(min(count, 10**300) * self.seconds_per_training)
+            each = 1 / CLASSES_PER_SECOND if name.startswith("classes") else self.seconds_per_training
+            time = duration(min(count, 10**300) * each)
             lines.append(f"  {name:<26}{in_words(count):>12}  {time:>12}  {method}".rstrip())
         lines += [
             "",
@@ -119,14 +127,19 @@ def plan(
     problem = pose(
         X, y, X_test, y_test, model=model, support=support, score=score, empty=empty, seed=seed, n_jobs=n_jobs
     )
+    graph, trainer = problem.graph, problem.trainer
+    with told_of_compiling(None):
+        levels = count_levels(graph, seed=seed)
+        seconds = _time_trainings(graph, trainer, seed)
     return Plan(
-        n_rows=problem.graph.n_players,
-        n_tests=problem.graph.n_tests,
-        n_games=problem.graph.n_games,
-        support_sizes=problem.graph.support_sizes,
-        levels=(levels := count_levels(problem.graph, seed=seed)),
-        first_look=min(levels.lsmr, 1 + (1 + FIRST_DRAWS) * problem.graph.n_games),
-        seconds_per_training=_time_trainings(problem.graph, problem.trainer, seed),
+        n_rows=graph.n_players,
+        n_tests=graph.n_tests,
+        n_games=graph.n_games,
+        support_sizes=graph.support_sizes,
+        levels=levels,
+        classes=trainer.count_classes(graph) if isinstance(trainer, Solver) else None,
+        first_look=min(levels.lsmr, 1 + (1 + FIRST_DRAWS) * graph.n_games),
+        seconds_per_training=seconds,
         model=problem.model,
         score=problem.task.score.name,
         support=repr(problem.support),

@@ -61,6 +61,7 @@ def pose(
     """Check the arguments of `value`, train the reference model and find the games."""
     checked = check(X, y, X_test, y_test, model=model, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.estimator, checked.notes
+    check_n_jobs(n_jobs)
     if on_error not in ("raise", "skip"):
         raise unknown_name("on_error", on_error, ("raise", "skip"))
     if support is not None and not isinstance(support, Support):
@@ -165,6 +166,12 @@ def check(
     return Checked(task, estimator, ids, notes)
 
 
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse anything but None and a whole number other than 0."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0):
+        raise InvalidArgumentError(f"n_jobs must be None, a number of processes, or -1 for all cores; got {n_jobs!r}.")
+
+
 def _check_rows(name: str, X: Any) -> Any:
     """Return rows as a float array, a CSR matrix or a DataFrame."""
     if X is None:
@@ -173,6 +180,9 @@ def _check_rows(name: str, X: Any) -> Any:
         rows: Any = X
     elif sparse.issparse(X):
         rows = sparse.csr_matrix(X)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()  # and sorts, which distances between sparse rows rely on
     else:
         try:
             rows = np.asarray(X)

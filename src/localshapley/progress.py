@@ -14,6 +14,11 @@ PATIENCE = 1.0
 """Seconds before a bar appears by itself."""
 
 
+def is_wanted(setting: ProgressSetting) -> bool:
+    """Whether to write on standard error: where it is asked for, and by default on a terminal."""
+    return sys.stderr.isatty() if setting is None else setting is True
+
+
 class Progress:
     """Shows trainings done on standard error.
 
@@ -23,17 +28,13 @@ class Progress:
 
     def __init__(self, setting: ProgressSetting, total: int | None, label: str) -> None:
         self._callback = setting if callable(setting) else None
-        self._wanted = sys.stderr.isatty() if setting is None else setting is True
+        self._wanted = is_wanted(setting)
         self._at_once = setting is True
         self._total, self._label, self._done = total, label, 0
         self._started = perf_counter()
         self._bar: object = None
 
     def __enter__(self) -> Progress:
-        if self._wanted:
-            from localshapley.compiling import watch
-
-            self._unwatch = watch()
         return self
 
     def __exit__(
@@ -41,8 +42,6 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()  # type: ignore[attr-defined]
-        if self._wanted:
-            self._unwatch()
 
     def advance(self, n: int) -> None:
         """Count `n` more trainings as done."""

@@ -54,10 +54,12 @@ class Replay:
         self._rows, self._tests, self._nothing = rows, tests, nothing
         self._seconds, self._trained = 0.0, 0
         self._keeps = True
+        self.was_asked = False
         self.notes: list[str] = []
 
     def lookup(self, coalitions: Coalitions) -> Floats:
         """Scores of coalitions on their test rows, flat; NaN where they are not known."""
+        self.was_asked = True
         if not self._keeps:
             return np.full(len(coalitions.tests), np.nan)
         return self._store.lookup(

@@ -12,20 +12,28 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import cpu_count, effective_n_jobs
-from sklearn.metrics import euclidean_distances, pairwise_distances
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from scipy import sparse
+from sklearn.metrics import euclidean_distances
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
-from localshapley.arrays import Floats, Ints, offsets
-from localshapley.distances import metric_of
+from localshapley.arrays import Floats, Ints, Masks, offsets
+from localshapley.compiling import told_of_compiling
+from localshapley.distances import check_metric, distances, metric_of
+from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import plain
-from localshapley.problem import Checked, check
+from localshapley.models.task import Task
+from localshapley.problem import Checked, check, check_n_jobs
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.supports.base import check_positive, check_whole
+from localshapley.supports.nearest import rows_within
 from localshapley.valuation import Cost, Valuation
 
+DOUBT = 1e-12
+"""Share of the squared lengths of rows by which their distances may differ and still be in doubt."""
 BLOCK = 2**22
 """Distances in memory at a time, for each thread."""
 
@@ -72,22 +80,29 @@ def knn_shapley(
     from localshapley.kernels.knn_shapley import add_knn_values
 
     check_whole("knn_shapley", "n_neighbors", n_neighbors)
-    model = KNeighborsClassifier(n_neighbors, metric=metric, metric_params=metric_params)
-    checked = check(X, y, X_test, y_test, model=model)
-    task = checked.task
-    measure = _distances_to(task.X, *metric_of(model))
+    checked, (name, params) = _check(X, y, X_test, y_test, metric, metric_params, n_jobs)
+    task, n_neighbors = checked.task, int(n_neighbors)
     codes, truths = plain(task.codes, np.int64), plain(task.y_test, np.int64)
-
     index = np.arange(len(codes), dtype=np.uint64)
     mask = np.uint64(2 ** int(index[-1]).bit_length() - 1)
+    # Products of centred rows measure them fast; what they leave open is measured again, from the rows themselves.
+    by_products = name == "euclidean" and not sparse.issparse(task.X)
+    rows, test_rows = _plain_rows(task) if by_products else (np.empty((len(codes), 0)), np.empty((len(truths), 0)))
+    centre = rows.mean(axis=0)
+    centred = rows - centre
+    norms = row_norms(centred, squared=True)
 
     def work(tests: slice) -> Floats:
-        values = np.zeros(len(codes))
-        away = plain(measure(task.X_test[tests]))
-        # Distances are not negative, so their bits sort as they do; the last bits make room for the index.
-        keys = (away.view(np.uint64) & ~mask) | index
+        values, some, doubt = np.zeros(len(codes)), test_rows[tests], 0.0
+        if by_products:
+            away = euclidean_distances(some - centre, centred, Y_norm_squared=norms, squared=True)
+            doubt = DOUBT * (norms.max() + row_norms(some - centre, squared=True).max())
+        else:
+            away = plain(distances(task.X_test[tests], task.X, name, params))
+        # The leading bits of a distance and, in the last ones, the index make a key that sorts fast.
+        keys = (_ordered_bits(away) & ~mask) | index
         keys.sort(axis=1)
-        add_knn_values(away, keys, int(mask), codes, truths[tests], n_neighbors, values)
+        add_knn_values(away, keys, int(mask), doubt, rows, some, codes, truths[tests], n_neighbors, values)
         return values
 
     return _over_blocks(work, checked, f"KNN-Shapley, K={n_neighbors}", n_jobs, progress)
@@ -130,31 +145,66 @@ def threshold_knn_shapley(
     array([ 0.5, -0.5,  0. ])
     """
     from localshapley.kernels.knn_shapley import add_threshold_values
+    from localshapley.kernels.neighbours import euclidean_pairs
 
     check_positive("threshold_knn_shapley", "radius", radius)
-    model = KNeighborsClassifier(metric=metric, metric_params=metric_params)
-    checked = check(X, y, X_test, y_test, model=model)
+    checked, (name, params) = _check(X, y, X_test, y_test, metric, metric_params, n_jobs)
     task = checked.task
-    name, params = metric_of(model)
-    search = NearestNeighbors(metric=name, metric_params=params or None).fit(task.X)
     codes, truths = plain(task.codes, np.int64), plain(task.y_test, np.int64)
+    by_products = name == "euclidean" and not sparse.issparse(task.X)
+    rows, test_rows = _plain_rows(task) if by_products else (task.X, task.X_test)
+    centre = rows.mean(axis=0) if by_products else 0.0
 
     def work(tests: slice) -> Floats:
-        values = np.zeros(len(codes))
-        found = search.radius_neighbors(task.X_test[tests], radius=radius, return_distance=False)
-        indptr, rows = offsets(np.array([len(r) for r in found])), plain(np.concatenate(found), np.int64)
-        add_threshold_values(indptr, rows, codes, truths[tests], 1 / (codes.max() + 1), values)
+        values, some = np.zeros(len(codes)), test_rows[tests]
+        if by_products:  # a search that may be off in the last digits finds a few more, and these are measured
+            found = rows_within(rows - centre, some - centre, radius * (1 + 1e-6))
+        else:
+            found = rows_within(rows, some, radius, name, params)
+        indptr, near = offsets(np.array([len(r) for r in found])), np.concatenate(found)
+        if by_products:
+            away = np.empty(len(near))
+            euclidean_pairs(rows, some, indptr, near, np.arange(len(some)), away)
+            inside = away <= radius
+            indptr, near = offsets(inside)[indptr], near[inside]
+        add_threshold_values(indptr, near, codes, truths[tests], 1 / (codes.max() + 1), values)
         return values
 
     return _over_blocks(work, checked, f"threshold KNN-Shapley, radius={radius:g}", n_jobs, progress)
 
 
-def _distances_to(X: Any, metric: Any, params: dict[str, Any]) -> Callable[[Any], Floats]:
-    """A function that measures rows against all of `X`, in any scale that keeps the order."""
-    if metric == "euclidean":
-        norms = row_norms(X, squared=True)
-        return lambda rows: euclidean_distances(rows, X, Y_norm_squared=norms, squared=True)
-    return lambda rows: pairwise_distances(rows, X, metric=metric, **params)
+def _check(
+    X: Any, y: Any, X_test: Any, y_test: Any, metric: Any, metric_params: dict[str, Any] | None, n_jobs: int | None
+) -> tuple[Checked, tuple[Any, dict[str, Any]]]:
+    """Check the arguments; returns them with the metric."""
+    check_n_jobs(n_jobs)
+    if isinstance(metric, str) and metric == "precomputed":
+        raise InvalidArgumentError("metric='precomputed' is not for this function; give feature rows and a metric.")
+    if metric_params is not None and not isinstance(metric_params, dict):
+        raise InvalidArgumentError(f"metric_params must be a dict or None; got {metric_params!r}.")
+    labels = np.asarray(y)
+    if labels.dtype.kind == "f" and (labels[np.isfinite(labels)] % 1 != 0).any():
+        raise InvalidArgumentError("y holds fractions; this function values rows by classes. Use value() for numbers.")
+    model = KNeighborsClassifier(metric=metric, metric_params=metric_params)
+    checked = check(X, y, X_test, y_test, model=model)
+    if isinstance(checked.task.X, pd.DataFrame):
+        raise InvalidArgumentError("X has columns that are no numbers; encode them, or drop them.")
+    found = metric_of(model)
+    check_metric(checked.task.X, *found)
+    return checked, found
+
+
+def _plain_rows(task: Task) -> tuple[Floats, Floats]:
+    return plain(task.X), plain(task.X_test)
+
+
+def _ordered_bits(away: Floats) -> Masks:
+    """Bits that sort as the numbers do; those of numbers that are not negative do by themselves."""
+    bits = away.view(np.uint64)
+    if away.min(initial=0.0) < 0:
+        negative = away < 0
+        bits = np.where(negative, ~bits, bits | np.uint64(2**63))
+    return bits
 
 
 def _over_blocks(
@@ -168,6 +218,7 @@ def _over_blocks(
     values = np.zeros(n_rows)
     n_threads = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
     with (
+        told_of_compiling(progress),
         Progress(progress, n_tests, "valuing by test rows") as bar,
         threadpool_limits(1),  # blocks are done side by side already
         ThreadPoolExecutor(n_threads) as threads,

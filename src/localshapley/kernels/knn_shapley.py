@@ -5,32 +5,72 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from localshapley.arrays import Floats, Ints, Masks
+from localshapley.arrays import Floats, Indices, Ints, Masks
+
+
+@njit(cache=True, nogil=True)
+def squared_distance(x: Floats, y: Floats) -> float:
+    """Squared Euclidean distance of two rows."""
+    total = 0.0
+    for j in range(len(x)):
+        total += (x[j] - y[j]) ** 2
+    return total
+
+
+@njit(cache=True, nogil=True)
+def sort_exactly(
+    away: Floats, keys: Masks, low: np.uint64, doubt: float, rows: Floats, test_row: Floats, exact: Floats
+) -> None:
+    """Put keys that are sorted roughly into the order of distance, then index.
+
+    Where two distances differ by less than `doubt` they are measured again (`exact` holds what was measured).
+    """
+    n = len(keys)
+    exact[:] = -1
+    for i in range(1, n):
+        key = keys[i]
+        z = key & low
+        at = i
+        while at > 0:
+            other = keys[at - 1] & low
+            d, e = away[z], away[other]
+            if e < d - doubt:
+                break
+            if doubt > 0:
+                for row in (z, other):
+                    if exact[row] < 0:
+                        exact[row] = squared_distance(rows[row], test_row)
+                d, e = exact[z], exact[other]
+            if e < d or (e == d and other < z):
+                break
+            keys[at] = keys[at - 1]
+            at -= 1
+        keys[at] = key
 
 
 @njit(cache=True, nogil=True)
 def add_knn_values(
-    distances: Floats, keys: Masks, mask: int, codes: Ints, truths: Ints, n_neighbors: int, values: Floats
+    away: Floats,
+    keys: Masks,
+    mask: int,
+    doubt: float,
+    rows: Floats,
+    test_rows: Floats,
+    codes: Ints,
+    truths: Ints,
+    n_neighbors: int,
+    values: Floats,
 ) -> None:
     """Add the values of a block of test rows: Jia's recursion, from the farthest row to the nearest.
 
-    The keys of each test row are sorted: the leading bits of a distance, and under `mask` the index of the row. What
-    the bits do not tell apart is put in order here, by distance and then by index.
+    The keys of each test row are sorted: the leading bits of a distance, and under `mask` the index of the row.
     """
-    n = distances.shape[1]
+    n = away.shape[1]
     low = np.uint64(mask)
+    exact = np.empty(n)
     share = 1 / np.maximum(np.arange(1, n + 1), n_neighbors)
-    for t in range(len(distances)):
-        for i in range(1, n):
-            if keys[t, i] | low != keys[t, i - 1] | low:
-                continue
-            key = keys[t, i]
-            d = distances[t, key & low]
-            at = i
-            while at > 0 and keys[t, at - 1] | low == key | low and distances[t, keys[t, at - 1] & low] > d:
-                keys[t, at] = keys[t, at - 1]
-                at -= 1
-            keys[t, at] = key
+    for t in range(len(away)):
+        sort_exactly(away[t], keys[t], low, doubt, rows, test_rows[t], exact)
         value = 0.0
         right = 0.0
         for i in range(n - 1, -1, -1):
@@ -42,7 +82,9 @@ def add_knn_values(
 
 
 @njit(cache=True, nogil=True)
-def add_threshold_values(indptr: Ints, rows: Ints, codes: Ints, truths: Ints, nothing: float, values: Floats) -> None:
+def add_threshold_values(
+    indptr: Ints, rows: Indices, codes: Ints, truths: Ints, nothing: float, values: Floats
+) -> None:
     """Add the values of a block of test rows, given the training rows within the radius of each."""
     for t in range(len(truths)):
         c = indptr[t + 1] - indptr[t]

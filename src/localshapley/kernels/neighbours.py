@@ -20,6 +20,8 @@ from numba import njit
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 
+TINY = 1 / np.finfo(np.float64).max
+"""A row so near has no weight that a float could hold, and counts as being at distance 0."""
 CONFIDENCE, LOG_LOSS, SQUARED_ERROR, ABSOLUTE_ERROR, LABEL, MARGIN = range(6)
 
 
@@ -51,16 +53,11 @@ def predict_neighbours(
     n_classes: int,
     out: Floats,
 ) -> None:
-    """Predict the test rows of coalitions: shares of the votes of each class, or (`n_classes` 0) a mean.
-
-    `distances` has a row for some test rows; those without one (`row_of_test` negative) are left out.
-    """
+    """Predict the test rows of coalitions: shares of the votes of each class, or (`n_classes` 0) a mean."""
     nearest = np.empty(n_neighbors, dtype=np.int64)
     for c in todo:
         for s in range(test_indptr[c], test_indptr[c + 1]):
             row = row_of_test[tests[s]]
-            if row < 0:
-                continue
             found = 0
             for i in range(indptr[c], indptr[c + 1]):
                 z = players[i]
@@ -75,14 +72,14 @@ def predict_neighbours(
                     at -= 1
                 nearest[at] = z
                 found += 1
-            silenced = by_distance and distances[row, nearest[0]] == 0
+            silenced = by_distance and distances[row, nearest[0]] < TINY
             total = 0.0
             out[s] = 0
             for i in range(found):
                 d = distances[row, nearest[i]]
                 weight = 1.0
                 if silenced:
-                    weight = 1.0 if d == 0 else 0.0
+                    weight = 1.0 if d < TINY else 0.0
                 elif by_distance:
                     weight = 1 / d
                 target = targets[nearest[i]]
@@ -403,7 +400,7 @@ def class_values(
             local[i] = targets[players[start + order[i]]]
             weights[0, i] = 1.0
             weights[1, i] = 0.0
-            if by_distance and d == 0:
+            if by_distance and d < TINY:
                 weights[1, i] = 1.0
                 n_zero += 1
             elif by_distance:

@@ -22,6 +22,7 @@ from localshapley.models.trainer import Trained
 MAX_PREDICTIONS = 2**22
 """Numbers predicted in one go; a batch with more is cut, so that memory stays bounded."""
 PARTS_PER_THREAD = 8
+UNKNOWN = -2  # outcome of a coalition that must be trained
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class CompiledTrainer(ABC):
 
     def evaluate(self, coalitions: Coalitions) -> Floats:
         """Train and score every coalition; returns one number for each of its test rows, flat."""
+        if not len(coalitions.tests):
+            return np.empty(0)
         columns = 1 if self._task.classes is None else len(self._task.classes)
         room = MAX_PREDICTIONS // columns
         if len(coalitions.tests) <= room:
@@ -118,11 +121,11 @@ class CompiledTrainer(ABC):
         self.__dict__ = {k: plain(v, v.dtype) if isinstance(v, np.ndarray) else v for k, v in state.items()}
 
     def _evaluate(self, coalitions: Coalitions) -> Floats:
-        from localshapley.kernels.conventions import fill_outcomes, find_outcomes
+        from localshapley.kernels.conventions import fill_outcomes
 
         task, tests = self._task, coalitions.tests
-        outcome = find_outcomes(coalitions.indptr, coalitions.players, self._codes, task.classes is not None)
-        todo = np.flatnonzero(outcome == -2)
+        outcome = self._outcomes(coalitions)
+        todo = np.flatnonzero(outcome == UNKNOWN)
         self.n_trivial += len(coalitions) - len(todo)
         prediction: Floats
         if task.classes is None:
@@ -140,6 +143,13 @@ class CompiledTrainer(ABC):
             scores[nothing] = task.empty
         return scores
 
+    def _outcomes(self, coalitions: Coalitions) -> Ints:
+        """For each coalition −1 if it is empty, the class if it has one class only, else `UNKNOWN`."""
+        from localshapley.kernels.conventions import find_outcomes
+
+        found: Ints = find_outcomes(coalitions.indptr, coalitions.players, self._codes, self._task.classes is not None)
+        return found
+
     @abstractmethod
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         """Train the coalitions `todo` and write their predictions to the places of their test rows in `out`.
@@ -149,9 +159,9 @@ class CompiledTrainer(ABC):
         several threads at once, with different coalitions.
         """
 
-    def _in_threads(self, work: Callable[[Ints], None], todo: Ints) -> None:
-        """Call `work` with parts of `todo`, in threads (kernels let go of the interpreter)."""
-        n_parts = min(PARTS_PER_THREAD * self._n_threads, len(todo) // 16) if self._n_threads > 1 else 1
+    def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
+        """Call `work` with parts of `todo`, of `least` entries, in threads (kernels let go of the interpreter)."""
+        n_parts = min(PARTS_PER_THREAD * self._n_threads, len(todo) // least) if self._n_threads > 1 else 1
         if n_parts <= 1:
             if len(todo):
                 work(todo)

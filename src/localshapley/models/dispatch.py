@@ -59,7 +59,7 @@ def choose_trainer(
     asis = Estimator(model).trainer(task, n_jobs, skip_errors=skip_errors)
     final = final_step(model)
     kind = compiled_trainer_of(final)
-    if kind is None or os.environ.get(SWITCH, "1") == "0":
+    if kind is None or os.environ.get(SWITCH, "1").lower() in ("0", "false", "no", "off"):
         return asis, ""
     if final is not model:
         return asis, (
@@ -68,5 +68,5 @@ def choose_trainer(
         )
     usable = kind.is_usable_for(model, task)
     if not usable:
-        return asis, f"{type(model).__name__} runs as it is: its compiled trainer does not know {usable.reason}."
+        return asis, f"{type(model).__name__} runs as it is, not compiled: {usable.reason}."
     return kind(model, task, n_jobs), ""

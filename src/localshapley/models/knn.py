@@ -14,7 +14,7 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.distances import distances, metric_of
 from localshapley.games import SupportGraph
-from localshapley.models.compiled import CompiledTrainer, plain
+from localshapley.models.compiled import UNKNOWN, CompiledTrainer, plain
 from localshapley.models.task import Task
 from localshapley.progress import Progress
 
@@ -30,7 +30,7 @@ class KNNTrainer(CompiledTrainer):
 
     settings = {  # noqa: RUF012
         "n_neighbors": lambda k: True,
-        "weights": lambda w: w in ("uniform", "distance"),
+        "weights": lambda w: w is None or (isinstance(w, str) and w in ("uniform", "distance")),
         "metric": lambda m: m != "precomputed",
         "p": lambda p: True,
         "metric_params": lambda p: True,
@@ -40,48 +40,55 @@ class KNNTrainer(CompiledTrainer):
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         super().__init__(estimator, task, n_jobs)
-        self._n_neighbors = int(estimator.n_neighbors)
+        self._n_neighbors = min(int(estimator.n_neighbors), task.X.shape[0])
         self._by_distance = estimator.weights == "distance"
         self._metric = metric_of(estimator)
         self._n_classes = 0 if task.classes is None else len(task.classes)
         self._targets = plain(task.y if task.codes is None else task.codes)
-        self._distances: Floats | None = None
         n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
-        self._block = max(1, MAX_DISTANCES // n_rows) if n_rows * n_tests > MAX_DISTANCES else n_tests
+        self._block = n_tests if n_rows * n_tests <= MAX_DISTANCES else max(1, MAX_DISTANCES // n_rows)
+        self._distances: Floats = np.empty((0, n_rows))  # of the test rows at hand
+        self._row_of_test: Ints = np.full(n_tests, -1)
 
     def evaluate(self, coalitions: Coalitions) -> Floats:
         """Score every coalition; returns one number for each of its test rows, flat."""
-        if self._distances is None and self._block == self._task.X_test.shape[0]:
-            self._distances = self._rows(np.arange(self._block))
-        return super().evaluate(coalitions)
+        n_tests = self._task.X_test.shape[0]
+        if self._block == n_tests:
+            if not len(self._distances):
+                self._measure(np.arange(n_tests))
+            return super().evaluate(coalitions)
+        before, out = self.n_trivial, np.empty(len(coalitions.tests))
+        needed = np.unique(coalitions.tests)
+        for start in range(0, len(needed), self._block):
+            self._measure(needed[start : start + self._block])
+            here = self._row_of_test[coalitions.tests] >= 0
+            out[here] = super().evaluate(coalitions.only(here))
+        self.n_trivial = before + int((self._outcomes(coalitions) != UNKNOWN).sum())
+        return out
+
+    def _measure(self, tests: AnyArray) -> None:
+        """Have the distances of some test rows to all training rows at hand."""
+        self._distances = plain(distances(self._task.X_test[tests], self._task.X, *self._metric))
+        self._row_of_test[:] = -1
+        self._row_of_test[tests] = np.arange(len(tests))
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.neighbours import predict_neighbours
 
-        n_tests = self._task.X_test.shape[0]
-        needed = np.arange(n_tests) if self._distances is not None else np.unique(coalitions.tests)
-        for start in range(0, len(needed), self._block):
-            tests = needed[start : start + self._block]
-            row_of_test = np.full(n_tests, -1)
-            row_of_test[tests] = np.arange(len(tests))
-            predict_neighbours(
-                coalitions.indptr,
-                coalitions.players,
-                coalitions.test_indptr,
-                coalitions.tests,
-                todo,
-                row_of_test,
-                self._rows(tests) if self._distances is None else self._distances,
-                self._targets,
-                self._n_neighbors,
-                self._by_distance,
-                self._n_classes,
-                out.reshape(len(out), -1),
-            )
-
-    def _rows(self, tests: AnyArray) -> Floats:
-        """Distances of some test rows to all training rows."""
-        return plain(distances(self._task.X_test[tests], self._task.X, *self._metric))
+        predict_neighbours(
+            coalitions.indptr,
+            coalitions.players,
+            coalitions.test_indptr,
+            coalitions.tests,
+            todo,
+            self._row_of_test,
+            self._distances,
+            self._targets,
+            self._n_neighbors,
+            self._by_distance,
+            self._n_classes,
+            out.reshape(len(out), -1),
+        )
 
     def count_classes(self, graph: SupportGraph) -> int | None:
         """Number of classes of coalitions, over all test rows; None where the score cannot be read from votes."""
@@ -103,7 +110,7 @@ class KNNTrainer(CompiledTrainer):
 
         @lru_cache
         def classes(n: int, counted: bool) -> int:
-            return n * (K + 1) if counted else sum(comb(n, size) for size in range(min(K, n) + 1))
+            return min(n * (K + 1), 2**n) if counted else sum(comb(n, size) for size in range(min(K, n) + 1))
 
         return [classes(n, c) for n, c in zip(graph.support_sizes.tolist(), counted.tolist(), strict=True)]
 
@@ -113,7 +120,7 @@ class KNNTrainer(CompiledTrainer):
 
         task = self._task
         indptr, players = graph.N
-        kind, floor = _kind(task.score), getattr(task.score, "floor", 0.0)
+        kind, floor = _kind(task.score), float(getattr(task.score, "floor", 0.0))
         assert kind is not None, "count_classes() is to be asked first"
         truths = plain(task.y_test)
         labels, of_test = np.unique(truths, return_inverse=True)
@@ -124,7 +131,7 @@ class KNNTrainer(CompiledTrainer):
             for i, label in enumerate(labels):
                 tables[i] = task.score(np.full(self._n_classes, int(label)), certain)
         away = self._distances_within(indptr, players)
-        nothing = task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32))
+        nothing = plain(task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
         out = np.empty(len(players))
 
         def work(tests: Ints) -> None:
@@ -148,7 +155,7 @@ class KNNTrainer(CompiledTrainer):
 
         classes = np.array(self._classes_by_test(graph), dtype=np.float64)
         for tests in np.array_split(np.arange(graph.n_tests), max(1, min(graph.n_tests, int(classes.sum() // 2**26)))):
-            self._in_threads(work, tests)
+            self._in_threads(work, tests, least=1)
             bar.advance(int(classes[tests].sum()))
         return out
 

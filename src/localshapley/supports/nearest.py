@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ from sklearn.neighbors import VALID_METRICS, NearestNeighbors
 from sklearn.preprocessing import StandardScaler
 
 from localshapley.arrays import Indices
-from localshapley.errors import unknown_name
+from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.supports.base import Space, Support, check_finite, check_positive, check_whole
 
 
@@ -103,8 +105,9 @@ def nearest_rows(
     X: Any, X_test: Any, n: int, metric: Any = "euclidean", metric_params: dict[str, Any] | None = None
 ) -> list[Indices]:
     """Rows of `X` nearest to each row of `X_test`, nearest first."""
-    search = _search(metric, metric_params).fit(X)
-    found = search.kneighbors(X_test, n_neighbors=min(n, X.shape[0]), return_distance=False)
+    with _named(metric, metric_params):
+        search = _search(metric, metric_params).fit(X)
+        found = search.kneighbors(X_test, n_neighbors=min(n, X.shape[0]), return_distance=False)
     return list(found.astype(np.int32))
 
 
@@ -112,9 +115,21 @@ def rows_within(
     X: Any, X_test: Any, radius: float, metric: Any = "euclidean", metric_params: dict[str, Any] | None = None
 ) -> list[Indices]:
     """Rows of `X` at a distance of at most `radius` from each row of `X_test`."""
-    search = _search(metric, metric_params).fit(X)
-    found = search.radius_neighbors(X_test, radius=radius, return_distance=False)
+    with _named(metric, metric_params):
+        search = _search(metric, metric_params).fit(X)
+        found = search.radius_neighbors(X_test, radius=radius, return_distance=False)
     return [rows.astype(np.int32) for rows in found]
+
+
+@contextmanager
+def _named(metric: Any, metric_params: dict[str, Any] | None) -> Iterator[None]:
+    """Errors of the search name the metric."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"metric={metric!r} with metric_params={metric_params!r} cannot search these rows: {error}"
+        ) from error
 
 
 def _search(metric: Any, metric_params: dict[str, Any] | None) -> NearestNeighbors:

@@ -37,6 +37,12 @@ WINE = (wine.data[::6], wine.target[::6], wine.data[[1, 70, 141]], wine.target[[
 DIABETES = (diabetes.data[::11], diabetes.target[::11], diabetes.data[1:4], diabetes.target[1:4])
 
 
+@pytest.fixture(autouse=True)
+def the_plain_way(monkeypatch):
+    """Compiled trainers have tests of their own."""
+    monkeypatch.setenv("LOCALSHAPLEY_COMPILED", "0")
+
+
 def rows_of(X, indices):
     return X.iloc[list(indices)] if isinstance(X, pd.DataFrame) else X[list(indices)]
 

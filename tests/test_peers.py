@@ -24,7 +24,7 @@ def test_a_tree_game_of_twelve_players(library):
         y[train],
         X[test],
         y[test],
-        model=DecisionTreeClassifier(random_state=0),
+        model=ls.models.Estimator(DecisionTreeClassifier(random_state=0)),
         support=ls.supports.Everything(),
         method="exact",
         score="accuracy",

@@ -215,7 +215,8 @@ class TestPlan:
     )
     def test_the_plan_is_what_value_then_trains(self, method, level):
         plan = ls.plan(*DATA, **self.arguments)
-        assert valued(method=method).cost.trainings == getattr(plan.levels, level)
+        plain = ls.models.Estimator(KNeighborsClassifier(2))
+        assert valued(method=method, model=plain).cost.trainings == getattr(plan.levels, level)
 
     def test_the_printed_plan_shows_the_numbers_and_the_methods(self):
         text = repr(ls.plan(*DATA, **self.arguments, score="margin"))
@@ -357,10 +358,13 @@ PUBLIC = [
     "LocalShapleyWarning",
     "LocalityGap",
     "Plan",
+    "Store",
+    "StoreError",
     "SupportGraph",
     "TooLargeError",
     "TrainingError",
     "Valuation",
+    "baselines",
     "datasets",
     "load",
     "locality_gap",
@@ -371,6 +375,7 @@ PUBLIC = [
     "stopping",
     "supports",
     "theory",
+    "update",
     "value",
 ]
 

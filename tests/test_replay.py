@@ -291,6 +291,25 @@ class TestNotes:
         assert [n for n in again.notes if "too small" in n] == [n for n in first.notes if "too small" in n]
         assert same_bits(first, again)
 
+    def test_a_run_whose_disk_is_full_goes_on_and_says_so(self, tmp_path, monkeypatch):
+        add, left = ls.Store.add, [2]
+
+        def add_twice(self, *args):
+            left[0] -= 1
+            if left[0] < 0:
+                raise ls.StoreError("the disk is full")
+            add(self, *args)
+
+        monkeypatch.setattr(ls.Store, "add", add_twice)
+        with pytest.warns(ls.LocalShapleyWarning, match="the disk is full"):
+            v = run(tmp_path / "run.db")
+        assert left[0] == -1  # it was not tried again and again
+        assert any("went on without its store" in note for note in v.notes)
+        assert same_bits(v, run())
+        with ls.Store(tmp_path / "run.db") as store:
+            assert store.verify() == []
+            assert store.info().n_coalitions > 0
+
     @pytest.mark.parametrize("store", [5, True, ["run.db"]])
     def test_what_is_no_store_is_refused(self, store):
         with pytest.raises(ls.InvalidArgumentError, match="store must be a path"):

@@ -28,7 +28,9 @@ SECONDS_HERE = 0.5
 SECONDS_AWAY = 1.0
 """Work that is sent to another process at a time."""
 ATTEMPTS = 3
-"""How often work is sent again after workers died."""
+"""So often in a row workers may die before the run gives up."""
+MAX_READY = 1000
+"""Batches that wait for their turn; beyond, nothing new is sent until the one that they wait for is back."""
 
 
 class Schedule(Protocol):
@@ -154,16 +156,17 @@ def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[S
     pace = Pace(SECONDS_AWAY)
     source = enumerate(_pieces(schedule, memory, pace, trainer.n_jobs))
     sent: dict[int, Piece] = {}
-    ready: dict[int, Scored] = {}
+    ready = InOrder()
     trouble: list[BaseException] = []
-    following = 0
+    failures = 0
 
     def jobs(shared: Any) -> Iterator[Any]:
         # joblib pulls from here in a thread of its own, where an error would be lost.
         try:
             for index in sorted(sent):
                 yield joblib.delayed(_train)(shared, index, sent[index].todo)
-            for index, piece in source:
+            while len(ready) < MAX_READY and (item := next(source, None)) is not None:
+                index, piece = item
                 if len(piece.todo):
                     sent[index] = piece
                     yield joblib.delayed(_train)(shared, index, piece.todo)
@@ -172,7 +175,16 @@ def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[S
         except BaseException as error:
             trouble.append(error)
 
-    for attempt in range(ATTEMPTS):
+    while True:
+        while not sent and (item := next(source, None)) is not None:  # what is known needs no worker
+            index, piece = item
+            if len(piece.todo):
+                sent[index] = piece
+            else:
+                ready[index] = piece.done(None)
+                yield from ready.take()
+        if not sent:
+            return
         try:
             with _shared(trainer) as shared:
                 parallel = joblib.Parallel(
@@ -180,29 +192,37 @@ def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[S
                 )
                 with closing(parallel(jobs(shared))) as results:
                     for index, trained, seconds in results:
+                        failures = 0
                         piece = sent.pop(index)
                         trainer.count(trained)
                         pace.learn(len(piece.todo), seconds)
                         if memory is not None:
                             memory.keep(piece.todo, trained, seconds)
                         ready[index] = piece.done(trained)
-                        while following in ready:
-                            yield ready.pop(following)
-                            following += 1
-            break
+                        yield from ready.take()
         except Exception as error:
+            failures += 1
             if not _is_lost_worker(error):
                 raise
-            if attempt == ATTEMPTS - 1:
+            if failures == ATTEMPTS:
                 raise TrainingError(
                     f"worker processes died {ATTEMPTS} times in a row ({type(error).__name__}); out of memory? Use "
                     "fewer (n_jobs), or give them more memory."
                 ) from error
-    if trouble:
-        raise trouble[0]
-    while following in ready:
-        yield ready.pop(following)
-        following += 1
+        if trouble:
+            raise trouble[0]
+
+
+class InOrder(dict[int, Scored]):
+    """Batches by their number, to be taken in that order."""
+
+    following = 0
+
+    def take(self) -> Iterator[Scored]:
+        """Those whose turn it is."""
+        while self.following in self:
+            yield self.pop(self.following)
+            self.following += 1
 
 
 def _is_lost_worker(error: Exception) -> bool:

@@ -413,3 +413,25 @@ def test_code_is_compiled_once_on_a_machine_and_the_user_is_told(tmp_path):
     assert second["compiled"] == second["again"] == []
     assert "compiling" not in runs[1].stderr
     assert first["values"] == second["values"]
+
+
+class LostTrainer(CompiledTrainer):
+    """A trainer whose predictions are no numbers."""
+
+    settings = {}  # noqa: RUF012
+
+    def _train(self, coalitions, todo, out):
+        for c in todo:
+            out[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = np.nan
+
+
+@pytest.mark.parametrize("score", ["accuracy", "confidence", "margin", "log_loss"])
+def test_predictions_that_are_no_number_count_as_nothing_learnt(score):
+    about = task(score=score)
+    trainer = LostTrainer(SVC(), about)
+    coalitions = Coalitions.from_lists([[0, 10, 20], [0, 1], [5, 15, 25]], [[0, 1], [0], [1, 2]])
+    found = trainer.evaluate(coalitions)
+    nothing = about.score_nothing_learnt(np.array([0, 1, 0, 1, 2], dtype=np.int32))
+    assert found[[0, 1, 3, 4]].tolist() == nothing[[0, 1, 3, 4]].tolist()
+    assert np.isfinite(found).all()
+    assert trainer.n_silent == 4

@@ -52,6 +52,8 @@ class CompiledTrainer(ABC):
         Processes to spread over; 1 where threads of this one do the work.
     n_trivial : int
         Coalitions so far that needed no training: empty, or of one class.
+    n_silent : int
+        Predictions so far that are no number; they count as nothing learnt.
     """
 
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
@@ -62,7 +64,7 @@ class CompiledTrainer(ABC):
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         self.name = f"{type(estimator).__name__} (compiled)"
-        self.n_trivial = 0
+        self.n_trivial = self.n_silent = 0
         self._task = task
         self._codes = np.zeros(len(task.y), dtype=np.int64) if task.codes is None else plain(task.codes, np.int64)
         # Threads here; on a cluster, which joblib then has as its backend, one process for each core.
@@ -107,14 +109,16 @@ class CompiledTrainer(ABC):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
-        before = self.n_trivial
-        trained = Trained(self.evaluate(coalitions), n_trivial=self.n_trivial - before)
-        self.n_trivial = before
+        before = self.n_trivial, self.n_silent
+        trained = Trained(self.evaluate(coalitions))
+        trained.n_trivial, trained.n_silent = self.n_trivial - before[0], self.n_silent - before[1]
+        self.n_trivial, self.n_silent = before
         return trained
 
     def count(self, trained: Trained) -> None:
         """Add up what happened."""
         self.n_trivial += trained.n_trivial
+        self.n_silent += trained.n_silent
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays that come from another process may be read-only, for which kernels would be compiled anew.
@@ -134,11 +138,16 @@ class CompiledTrainer(ABC):
             prediction = np.empty((len(tests), len(task.classes)))
             fill_outcomes(coalitions.test_indptr, outcome, prediction)
         self._in_threads(lambda part: self._train(coalitions, part, prediction), todo)
+        silent = np.flatnonzero(~np.isfinite(prediction).reshape(len(tests), -1).all(axis=1))
+        prediction[silent] = 0
+        self.n_silent += len(silent)
         nothing = np.repeat(outcome == -1, np.diff(coalitions.test_indptr))
         if task.score.source == "label":
             prediction = _one_hot(prediction)
             prediction[nothing] = 1 / prediction.shape[1]
         scores = task.score(task.y_test[tests], prediction)
+        if len(silent):
+            scores[silent] = task.score_nothing_learnt(tests[silent])
         if task.empty is not None:
             scores[nothing] = task.empty
         return scores

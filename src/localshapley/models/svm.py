@@ -1,0 +1,269 @@
+"""Support vector machines: inner products of rows once, libsvm's steps for every coalition."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from numbers import Real
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from localshapley.arrays import Floats, Indices, Ints
+from localshapley.coalitions.batch import Coalitions
+from localshapley.models.compiled import CompiledTrainer, Usable, plain
+from localshapley.models.estimator import predict
+from localshapley.models.task import Task
+
+if TYPE_CHECKING:
+    from localshapley.kernels.smo import Kernel, Rows
+
+MAX_PAIRS = 2**27
+"""Up to so many pairs of rows are kept (1 GiB); beyond, those of a coalition are computed when it is trained."""
+MAX_ROWS = 2048
+"""Larger coalitions are left to scikit-learn: a matrix of their own would take much memory and gain little time."""
+EXACT_FEATURES = 64
+"""Up to so many features, `gamma="scale"` of the RBF kernel has the last bit that scikit-learn has, so that decisions
+which hang on rounding, between rows of a few whole numbers, are the same; beyond, it would cost too much time."""
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < np.inf
+
+
+class _MachineTrainer(CompiledTrainer):
+    """What classification and regression share: the kernel and the pairs of rows.
+
+    A pair is computed when its rows have occurred in coalitions, and kept: as a kernel value where gamma is given, as
+    an inner product or squared distance where it depends on the coalition (`gamma="scale"`).
+    """
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "C": _is_positive,
+        "kernel": lambda kernel: isinstance(kernel, str) and kernel in KERNELS,
+        "degree": lambda degree: True,
+        "gamma": lambda gamma: gamma in ("scale", "auto") if isinstance(gamma, str) else isinstance(gamma, Real),
+        "coef0": lambda coef0: True,
+        "tol": _is_positive,
+        "shrinking": lambda shrinking: True,
+    }
+    irrelevant = frozenset({"cache_size", "random_state", "verbose"})
+    takes_sparse = True
+
+    @classmethod
+    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
+        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
+        usable = super().is_usable_for(estimator, task)
+        if usable and sparse.issparse(task.X) and _n_pairs(task) > MAX_PAIRS:
+            return Usable(f"a sparse X of {task.X.shape[0]} rows")
+        return usable
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        from localshapley.kernels import smo
+
+        super().__init__(estimator, task, n_jobs)
+        self._estimator = estimator
+        kinds = {"poly": smo.POLYNOMIAL, "rbf": smo.RBF, "sigmoid": smo.SIGMOID}
+        kind = kinds.get(estimator.kernel, smo.LINEAR)
+        self._gamma: float | None = 1.0 if kind == smo.LINEAR else _given_gamma(estimator, task)
+        self._is_known = np.full(task.X.shape[0], True)
+        self._learning = Lock()
+        finished = kind == smo.LINEAR
+        if estimator.kernel == "precomputed":
+            self._rows = _given_pairs(task)
+        elif sparse.issparse(task.X):
+            self._rows = _sparse_rows(task, kind)
+        else:
+            keeps = _n_pairs(task) <= MAX_PAIRS
+            self._rows = _dense_rows(task, kind, keeps)
+            finished = keeps and self._gamma is not None
+            self._is_known[:] = not keeps
+        self._kernel: Kernel = (kind, int(estimator.degree), float(estimator.coef0), finished)
+        self._C, self._tol, self._shrinking = float(estimator.C), float(estimator.tol), bool(estimator.shrinking)
+        is_exact = not sparse.issparse(task.X) and (kind != smo.RBF or task.X.shape[1] <= EXACT_FEATURES)
+        self._moments = None if is_exact or self._gamma is not None else _moments(task.X)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the pairs that it needs
+
+    def evaluate(self, coalitions: Coalitions) -> Floats:
+        """Train and score every coalition; returns one number for each of its test rows, flat."""
+        with self._learning:
+            self._learn(coalitions.players)
+        return super().evaluate(coalitions)
+
+    def _learn(self, players: Indices) -> None:
+        """Compute the pairs of rows that are new with each other and with those that are known."""
+        from localshapley.kernels.smo import learn_pairs
+
+        occurs = np.full(len(self._is_known), False)
+        occurs[players] = True
+        new = np.flatnonzero(occurs & ~self._is_known)
+        if len(new) == 0:
+            return
+        known = np.flatnonzero(self._is_known)
+        both = np.concatenate([known, new]).astype(np.int32)
+        gamma = 0.0 if self._gamma is None else self._gamma
+        self._in_threads(
+            lambda part: learn_pairs(self._kernel, gamma, self._rows, both, part), np.arange(len(known), len(both))
+        )
+        self._is_known[new] = True
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        is_small = np.diff(coalitions.indptr)[todo] <= MAX_ROWS
+        if is_small.any():
+            self._train_small(coalitions, todo[is_small], out)
+        for c in todo[~is_small]:
+            rows, tests = coalitions.coalition(c), coalitions.tests_of(c)
+            X, X_test = _safe_indexing(self._task.X, rows), _safe_indexing(self._task.X_test, tests)
+            if self._estimator.kernel == "precomputed":
+                X, X_test = X[:, rows], X_test[:, rows]
+            model = clone(self._estimator).fit(X, self._task.y[rows])
+            out[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = predict(model, self._task, X_test)
+
+    @abstractmethod
+    def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        """Train coalitions whose kernel values fit into memory."""
+
+    def _gammas(self, coalitions: Coalitions, todo: Ints) -> Floats:
+        """Gamma of each coalition: as given, or 1 / (features · variance of all entries of its rows)."""
+        from localshapley.kernels import smo
+
+        if self._gamma is not None:
+            return np.full(len(todo), self._gamma)
+        if self._moments is None:
+            variance = smo.exact_variances(coalitions.indptr, coalitions.players, todo, self._rows[0])
+        else:
+            variance = smo.fast_variances(coalitions.indptr, coalitions.players, todo, *self._moments)
+        n_features = self._task.X.shape[1]
+        gammas: Floats = np.divide(1.0, n_features * variance, out=np.ones(len(todo)), where=variance != 0)
+        return gammas
+
+
+class SVCTrainer(_MachineTrainer):
+    """Support vector classification, a machine for each pair of classes that a coalition has.
+
+    Scores that read probabilities get the logistic of the margin (two classes) or the softmax of the decision values
+    (more); scikit-learn's own `probability=True` is another model, fitted to random parts of the rows.
+    """
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **_MachineTrainer.settings,
+        "probability": lambda probability: probability in (False, "deprecated"),
+        "decision_function_shape": lambda shape: shape in ("ovr", "ovo"),
+    }
+
+    @classmethod
+    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
+        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
+        usable = super().is_usable_for(estimator, task)
+        has_pairs = task.classes is not None and len(task.classes) > 2
+        if usable and estimator.decision_function_shape == "ovo" and has_pairs and task.score.source != "label":
+            return Usable("decision_function_shape='ovo'")
+        return usable
+
+    def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels import smo
+
+        form = {"label": smo.LABEL, "margin": smo.MARGIN}.get(self._task.score.source, smo.PROBABILITY)
+        smo.train_classifiers(
+            coalitions.indptr,
+            coalitions.players,
+            coalitions.test_indptr,
+            coalitions.tests,
+            todo,
+            self._kernel,
+            self._gammas(coalitions, todo),
+            self._rows,
+            self._codes,
+            self._C,
+            self._tol,
+            self._shrinking,
+            form,
+            out,
+        )
+
+
+class SVRTrainer(_MachineTrainer):
+    """Support vector regression."""
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **_MachineTrainer.settings,
+        "epsilon": lambda epsilon: True,
+    }
+
+    def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.smo import train_regressors
+
+        train_regressors(
+            coalitions.indptr,
+            coalitions.players,
+            coalitions.test_indptr,
+            coalitions.tests,
+            todo,
+            self._kernel,
+            self._gammas(coalitions, todo),
+            self._rows,
+            plain(self._task.y),
+            self._C,
+            float(self._estimator.epsilon),
+            self._tol,
+            self._shrinking,
+            out,
+        )
+
+
+def _n_pairs(task: Task) -> int:
+    n_rows = int(task.X.shape[0])
+    return n_rows * (n_rows + int(task.X_test.shape[0]))
+
+
+def _given_gamma(estimator: Any, task: Task) -> float | None:
+    """Gamma, None where it depends on the coalition."""
+    if isinstance(estimator.gamma, str):
+        return None if estimator.gamma == "scale" else 1 / task.X.shape[1]
+    return float(estimator.gamma)
+
+
+def _moments(X: Any) -> tuple[Floats, Floats]:
+    """Mean and variance of the entries of each row."""
+    if not sparse.issparse(X):
+        X = plain(X)
+        return X.mean(axis=1), X.var(axis=1)
+    X = sparse.csr_array(X, dtype=np.float64)
+    means = plain(X.mean(axis=1))
+    return means, np.maximum(X.multiply(X).mean(axis=1) - means**2, 0.0)
+
+
+def _given_pairs(task: Task) -> Rows:
+    """Kernel values as they are given; there are no rows."""
+    none = np.empty((0, 0))
+    return none, none, plain(task.X), plain(task.X_test), np.empty(0)
+
+
+def _sparse_rows(task: Task, kind: int) -> Rows:
+    """All pairs at once: sparse products are fast."""
+    from localshapley.kernels.smo import RBF
+
+    X, X_test = (sparse.csr_array(table, dtype=np.float64).sorted_indices() for table in (task.X, task.X_test))
+    gram, cross = (X @ X.T).toarray(), (X_test @ X.T).toarray()
+    norms = gram.diagonal().copy()
+    if kind == RBF:
+        cross = np.maximum(X_test.multiply(X_test).sum(axis=1)[:, None] + norms - 2 * cross, 0.0)
+    none = np.empty((0, 0))
+    return none, none, plain(gram), plain(cross), norms
+
+
+def _dense_rows(task: Task, kind: int, keeps: bool) -> Rows:
+    """Rows, and room for their pairs where these are kept."""
+    from localshapley.kernels.smo import squared_norms
+
+    X, X_test = plain(task.X), plain(task.X_test)
+    gram = np.empty((len(X), len(X)) if keeps else (0, 0))
+    cross = np.empty((len(X_test), len(X)) if keeps else (0, 0))
+    return X, X_test, gram, cross, squared_norms(kind, X)

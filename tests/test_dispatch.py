@@ -203,7 +203,6 @@ class TestReasons:
     @pytest.mark.parametrize(
         "model",
         [
-            DecisionTreeClassifier(max_features=1),
             DecisionTreeClassifier(splitter="random"),
             SVC(probability=True),
             SVC(kernel=lambda a, b: a @ b.T),

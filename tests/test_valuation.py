@@ -66,8 +66,10 @@ class TestTable:
 
 class TestPrinting:
     def test_the_printed_result_says_what_was_done(self):
-        text = repr(valued(pd.Index([f"row-{z}" for z in range(13)])))
-        v = valued()
+        model = ls.models.Estimator(KNeighborsClassifier(2))
+        text = repr(valued(pd.Index([f"row-{z}" for z in range(13)]), model=model))
+        v = valued(model=model)
+        assert "exact: no training," in repr(valued())
         for part in (
             "Valuation of 13 training rows over 5 test rows",
             "KNeighborsClassifier(n_neighbors=2)",

@@ -195,10 +195,8 @@ def _play(graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Mem
     tally = Tally(perf_counter())
     if method in ("auto", "exact") and isinstance(trainer, Solver):
         classes = trainer.count_classes(graph)
-        limits = [MAX_CLASSES, np.inf if budget is None else budget]
-        if settings.max_seconds is not None:
-            limits.append(settings.max_seconds * CLASSES_PER_SECOND)
-        if classes is not None and classes <= min(limits):
+        seconds = np.inf if settings.max_seconds is None else settings.max_seconds
+        if classes is not None and classes <= min(MAX_CLASSES, seconds * CLASSES_PER_SECOND):
             return _play_by_classes(graph, trainer, settings, classes, tally)
     distinct, error = count_distinct(graph, n_samples=2000)
     sampled = method not in EXACT
@@ -246,7 +244,7 @@ def _play_by_classes(graph: SupportGraph, solver: Solver, settings: Settings, cl
     with Progress(settings.progress, classes, "scoring classes of coalitions") as bar:
         by_test = solver.solve(graph, bar)
     values = graph.values(by_test)
-    cost = Cost(solver.name, classes, classes, classes, 0, 0, tally.seconds)
+    cost = Cost(solver.name, 0, classes, classes, 0, 0, tally.seconds)
     matrix = graph.matrix(by_test) if settings.per_test else None
     subsets = sum(2 ** int(n) for n in graph.support_sizes)
     stopped = f"{in_words(classes)} classes of coalitions with equal scores stand for {in_words(subsets)}"

@@ -29,9 +29,10 @@ class Cost:
     trainer : str
         What trained the coalitions.
     trainings : int
-        Coalitions trained.
+        Coalitions trained; 0 where the model has a closed form.
     draws : int
-        Coalitions scored, over all test rows; without reuse each would have been trained.
+        Coalitions scored, over all test rows (or classes of them, in a closed form); without reuse each would have
+        been trained.
     distinct : int
         Distinct coalitions among them.
     reused : int
@@ -164,13 +165,18 @@ class Valuation:
             f"  model    {self.model}",
             f"  score    {self.score}, summed over the test rows",
             f"  support  {self.support}: {_range(self.support_sizes)} rows",
-            f"  method   {self.method}: {self.cost.trainings:,} trainings in {self.cost.seconds:.2f} s, "
-            f"{self.cost.reused:,} saved by reuse",
+            f"  method   {self.method}: {_cost_in_words(self.cost)}",
             f"  stopped  {self.stopped}",
             f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} (row {name(best)}), "
             f"worst {self.values[worst]:.4g} (row {name(worst)}); {int((self.values < 0).sum())} below zero",
         ]
         return "\n".join(lines + [f"  note     {note}" for note in self.notes])
+
+
+def _cost_in_words(cost: Cost) -> str:
+    done = f"{cost.trainings:,} trainings in" if cost.trainings else "no training,"
+    extra = [f"{n:,} {what}" for n, what in ((cost.stored, "from the store"), (cost.reused, "saved by reuse")) if n]
+    return ", ".join([f"{done} {cost.seconds:.2f} s", *extra])
 
 
 def _range(sizes: Ints) -> str:

@@ -20,7 +20,7 @@ from localshapley.models.estimator import predict
 from localshapley.models.task import Task
 
 if TYPE_CHECKING:
-    from localshapley.kernels.smo import Kernel, Rows
+    from localshapley.kernels.gram import Kernel, Rows
 
 MAX_PAIRS = 2**27
 """Up to so many pairs of rows are kept (1 GiB); beyond, those of a coalition are computed when it is trained."""
@@ -64,16 +64,16 @@ class _MachineTrainer(CompiledTrainer):
         return usable
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
-        from localshapley.kernels import smo
+        from localshapley.kernels import gram
 
         super().__init__(estimator, task, n_jobs)
         self._estimator = estimator
-        kinds = {"poly": smo.POLYNOMIAL, "rbf": smo.RBF, "sigmoid": smo.SIGMOID}
-        kind = kinds.get(estimator.kernel, smo.LINEAR)
-        self._gamma: float | None = 1.0 if kind == smo.LINEAR else _given_gamma(estimator, task)
+        kinds = {"poly": gram.POLYNOMIAL, "rbf": gram.RBF, "sigmoid": gram.SIGMOID}
+        kind = kinds.get(estimator.kernel, gram.LINEAR)
+        self._gamma: float | None = 1.0 if kind == gram.LINEAR else _given_gamma(estimator, task)
         self._is_known = np.full(task.X.shape[0], True)
         self._learning = Lock()
-        finished = kind == smo.LINEAR
+        finished = kind == gram.LINEAR
         if estimator.kernel == "precomputed":
             self._rows = _given_pairs(task)
         elif sparse.issparse(task.X):
@@ -85,7 +85,7 @@ class _MachineTrainer(CompiledTrainer):
             self._is_known[:] = not keeps
         self._kernel: Kernel = (kind, int(estimator.degree), float(estimator.coef0), finished)
         self._C, self._tol, self._shrinking = float(estimator.C), float(estimator.tol), bool(estimator.shrinking)
-        is_exact = not sparse.issparse(task.X) and (kind != smo.RBF or task.X.shape[1] <= EXACT_FEATURES)
+        is_exact = not sparse.issparse(task.X) and (kind != gram.RBF or task.X.shape[1] <= EXACT_FEATURES)
         self._moments = None if is_exact or self._gamma is not None else _moments(task.X)
 
     def __reduce__(self) -> Any:
@@ -99,7 +99,7 @@ class _MachineTrainer(CompiledTrainer):
 
     def _learn(self, players: Indices) -> None:
         """Compute the pairs of rows that are new with each other and with those that are known."""
-        from localshapley.kernels.smo import learn_pairs
+        from localshapley.kernels.gram import learn_pairs
 
         occurs = np.full(len(self._is_known), False)
         occurs[players] = True
@@ -132,14 +132,14 @@ class _MachineTrainer(CompiledTrainer):
 
     def _gammas(self, coalitions: Coalitions, todo: Ints) -> Floats:
         """Gamma of each coalition: as given, or 1 / (features · variance of all entries of its rows)."""
-        from localshapley.kernels import smo
+        from localshapley.kernels import gram
 
         if self._gamma is not None:
             return np.full(len(todo), self._gamma)
         if self._moments is None:
-            variance = smo.exact_variances(coalitions.indptr, coalitions.players, todo, self._rows[0])
+            variance = gram.exact_variances(coalitions.indptr, coalitions.players, todo, self._rows[0])
         else:
-            variance = smo.fast_variances(coalitions.indptr, coalitions.players, todo, *self._moments)
+            variance = gram.fast_variances(coalitions.indptr, coalitions.players, todo, *self._moments)
         n_features = self._task.X.shape[1]
         gammas: Floats = np.divide(1.0, n_features * variance, out=np.ones(len(todo)), where=variance != 0)
         return gammas
@@ -168,10 +168,10 @@ class SVCTrainer(_MachineTrainer):
         return usable
 
     def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        from localshapley.kernels import smo
+        from localshapley.kernels import svm
 
-        form = {"label": smo.LABEL, "margin": smo.MARGIN}.get(self._task.score.source, smo.PROBABILITY)
-        smo.train_classifiers(
+        form = {"label": svm.LABEL, "margin": svm.MARGIN}.get(self._task.score.source, svm.PROBABILITY)
+        svm.train_classifiers(
             coalitions.indptr,
             coalitions.players,
             coalitions.test_indptr,
@@ -198,7 +198,7 @@ class SVRTrainer(_MachineTrainer):
     }
 
     def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        from localshapley.kernels.smo import train_regressors
+        from localshapley.kernels.svm import train_regressors
 
         train_regressors(
             coalitions.indptr,
@@ -248,7 +248,7 @@ def _given_pairs(task: Task) -> Rows:
 
 def _sparse_rows(task: Task, kind: int) -> Rows:
     """All pairs at once: sparse products are fast."""
-    from localshapley.kernels.smo import RBF
+    from localshapley.kernels.gram import RBF
 
     X, X_test = (sparse.csr_array(table, dtype=np.float64).sorted_indices() for table in (task.X, task.X_test))
     gram, cross = (X @ X.T).toarray(), (X_test @ X.T).toarray()
@@ -261,7 +261,7 @@ def _sparse_rows(task: Task, kind: int) -> Rows:
 
 def _dense_rows(task: Task, kind: int, keeps: bool) -> Rows:
     """Rows, and room for their pairs where these are kept."""
-    from localshapley.kernels.smo import squared_norms
+    from localshapley.kernels.gram import squared_norms
 
     X, X_test = plain(task.X), plain(task.X_test)
     gram = np.empty((len(X), len(X)) if keeps else (0, 0))

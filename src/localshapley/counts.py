@@ -26,7 +26,13 @@ def duration(seconds: float) -> str:
     >>> duration(4.2e-6), duration(0.0031), duration(95), duration(7300), duration(1e12)
     ('4.2 µs', '3.1 ms', '95.0 s', '2.0 h', '3e+04 years')
     """
-    for limit, size, unit in ((1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+    for limit, size, unit in (
+        (1e-3, 1e-6, "µs"),
+        (1, 1e-3, "ms"),
+        (120, 1, "s"),
+        (7200, 60, "min"),
+        (172_800, 3600, "h"),
+    ):
         if seconds < limit:
             return f"{seconds / size:.1f} {unit}"
     days = seconds / 86_400

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from importlib import import_module
 from typing import Any
@@ -37,7 +36,7 @@ def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:
     kind = type(estimator)
     package = ".".join(kind.__module__.split(".")[:2])
     home = _HOME.get(f"{package}.{kind.__qualname__}")
-    if home is None or importlib.util.find_spec(f"localshapley.models.{home[0]}") is None:
+    if home is None:
         return None
     found: type[CompiledTrainer] = getattr(import_module(f"localshapley.models.{home[0]}"), home[1])
     return found

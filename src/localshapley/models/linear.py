@@ -1,0 +1,171 @@
+"""Linear models, compiled: ridge regression and logistic regression, trained to convergence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Real
+from threading import Lock
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import Floats, Indices, Ints
+from localshapley.coalitions.batch import Coalitions
+from localshapley.models.compiled import CompiledTrainer, Usable, plain
+from localshapley.models.task import Task
+
+if TYPE_CHECKING:
+    from localshapley.kernels.linear import Rows
+
+MAX_PRODUCTS = 2**27
+"""Up to so many inner products of rows are kept (1 GiB); beyond, those of a coalition are computed as it is trained."""
+FEW_FEATURES = 32
+"""Up to so many features, it is as fast to multiply rows as to look products up."""
+MAX_UNKNOWNS = 1024
+"""Coalitions with more rows and more features than this are left to scikit-learn, which is as fast there."""
+
+
+def _is_positive(value: Any) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < np.inf
+
+
+def _one_of(*names: str) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, str) and value in names
+
+
+class _LinearTrainer(CompiledTrainer):
+    """What linear models share: rows, and inner products of those that have occurred in coalitions."""
+
+    takes_sparse = True
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._estimator = estimator
+        self._intercept = bool(estimator.fit_intercept)
+        self._learning = Lock()
+        self._is_known = np.full(task.X.shape[0], True)
+        if sparse.issparse(task.X):
+            self._rows = _sparse_rows(task)
+        else:
+            self._rows = _dense_rows(task, self._intercept)
+            self._is_known[:] = self._rows[2].size == 0
+
+    @classmethod
+    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
+        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
+        usable = super().is_usable_for(estimator, task)
+        if usable and sparse.issparse(task.X) and _n_products(task) > MAX_PRODUCTS:
+            return Usable(f"a sparse X of {task.X.shape[0]} rows")
+        return usable
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the products that it needs
+
+    def evaluate(self, coalitions: Coalitions) -> Floats:
+        """Train and score every coalition; returns one number for each of its test rows, flat."""
+        with self._learning:
+            self._learn(coalitions.players)
+        return super().evaluate(coalitions)
+
+    def _learn(self, players: Indices) -> None:
+        """Compute the inner products of rows that are new with each other and with those that are known."""
+        from localshapley.kernels.linear import learn_products
+
+        occurs = np.full(len(self._is_known), False)
+        occurs[players] = True
+        new = np.flatnonzero(occurs & ~self._is_known)
+        if len(new) == 0:
+            return
+        known = np.flatnonzero(self._is_known)
+        both = np.concatenate([known, new]).astype(np.int32)
+        self._in_threads(lambda part: learn_products(self._rows, both, part), np.arange(len(known), len(both)))
+        self._is_known[new] = True
+
+
+class RidgeTrainer(_LinearTrainer):
+    """Ridge regression, solved directly whatever the solver: iterative ones come within their tolerance of it."""
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "alpha": _is_positive,
+        "fit_intercept": lambda value: True,
+        "solver": _one_of("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga"),
+    }
+    irrelevant = frozenset({"copy_X", "max_iter", "random_state", "tol"})
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.linear import train_ridge
+
+        train_ridge(
+            coalitions.indptr,
+            coalitions.players,
+            coalitions.test_indptr,
+            coalitions.tests,
+            todo,
+            self._rows,
+            plain(self._task.y),
+            float(self._estimator.alpha),
+            self._intercept,
+            out,
+        )
+
+
+class LogisticTrainer(_LinearTrainer):
+    """Logistic regression with an L2 penalty, at its least loss.
+
+    Scikit-learn's solvers stop at a tolerance (`tol`, `max_iter`), so that their coefficients differ from one another
+    and from these.
+    """
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "C": _is_positive,
+        "penalty": _one_of("deprecated", "l2"),
+        "l1_ratio": lambda value: value is None or value == 0,
+        "fit_intercept": lambda value: True,
+        "solver": _one_of("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga"),
+        "multi_class": _one_of("auto", "deprecated", "multinomial"),
+    }
+    irrelevant = frozenset({"intercept_scaling", "max_iter", "n_jobs", "random_state", "tol", "verbose", "warm_start"})
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.linear import train_logistic
+
+        penalty = 1 / float(self._estimator.C)
+        # One vector of coefficients for two classes is penalised twice as much as the two that add up to nothing.
+        both = penalty if getattr(self._estimator, "multi_class", "") == "multinomial" else 2 * penalty
+        train_logistic(
+            coalitions.indptr,
+            coalitions.players,
+            coalitions.test_indptr,
+            coalitions.tests,
+            todo,
+            self._rows,
+            self._codes,
+            penalty,
+            both,
+            self._intercept,
+            out,
+        )
+
+
+def _n_products(task: Task) -> int:
+    n_rows = int(task.X.shape[0])
+    return n_rows * (n_rows + int(task.X_test.shape[0]))
+
+
+def _sparse_rows(task: Task) -> Rows:
+    """All inner products at once; rows themselves are not needed."""
+    X, X_test = (sparse.csr_array(table, dtype=np.float64) for table in (task.X, task.X_test))
+    none = np.empty((0, 0))
+    return none, none, plain((X @ X.T).toarray()), plain((X_test @ X.T).toarray())
+
+
+def _dense_rows(task: Task, centred: bool) -> Rows:
+    """Rows (less their mean, which the intercept makes up for), and room for their products where these are kept."""
+    X, X_test = plain(task.X), plain(task.X_test)
+    if centred:
+        middle = X.mean(axis=0)
+        X, X_test = X - middle, X_test - middle
+    keeps = X.shape[1] > FEW_FEATURES and _n_products(task) <= MAX_PRODUCTS
+    gram, cross = (np.empty((len(table), len(X)) if keeps else (0, 0)) for table in (X, X_test))
+    return X, X_test, gram, cross

@@ -414,7 +414,7 @@ class TestBatches:
     @pytest.mark.parametrize("gamma", ["scale", 0.02])
     def test_pairs_that_are_not_kept_change_nothing(self, kernel, gamma, monkeypatch):
         kept = self.trainer(SVC(kernel=kernel, gamma=gamma)).evaluate(self.coalitions)
-        monkeypatch.setattr(svm, "MAX_PAIRS", 0)
+        monkeypatch.setattr("localshapley.models.pairs.MAX_PAIRS", 0)
         trainer = self.trainer(SVC(kernel=kernel, gamma=gamma))
         assert sum(part.nbytes for part in trainer._rows) < 3 * self.X.nbytes
         np.testing.assert_allclose(trainer.evaluate(self.coalitions), kept, atol=1e-12)
@@ -471,10 +471,10 @@ class TestSparse:
         np.testing.assert_allclose(found.values, dense.values, atol=1e-10)
 
     def test_too_many_sparse_rows_are_left_to_scikit_learn(self, monkeypatch):
-        monkeypatch.setattr(svm, "MAX_PAIRS", 60 * 119)
+        monkeypatch.setattr("localshapley.models.pairs.MAX_PAIRS", 60 * 119)
         task = make_task(sparse.csr_array(self.X), self.y, sparse.csr_array(self.X), "label")
         assert SVCTrainer.is_usable_for(SVC(), task).reason == "a sparse X of 60 rows"
-        monkeypatch.setattr(svm, "MAX_PAIRS", 60 * 120)
+        monkeypatch.setattr("localshapley.models.pairs.MAX_PAIRS", 60 * 120)
         assert SVCTrainer.is_usable_for(SVC(), task)
 
 

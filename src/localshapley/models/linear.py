@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Real
-from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,14 +11,13 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.compiled import CompiledTrainer, Usable, plain
+from localshapley.models.compiled import plain
+from localshapley.models.pairs import PairTrainer, pairs_fit
 from localshapley.models.task import Task
 
 if TYPE_CHECKING:
     from localshapley.kernels.linear import Rows
 
-MAX_PRODUCTS = 2**27
-"""Up to so many inner products of rows are kept (1 GiB); beyond, those of a coalition are computed as it is trained."""
 FEW_FEATURES = 32
 """Up to so many features, it is as fast to multiply rows as to look products up."""
 MAX_UNKNOWNS = 1024
@@ -34,53 +32,22 @@ def _one_of(*names: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and value in names
 
 
-class _LinearTrainer(CompiledTrainer):
+class _LinearTrainer(PairTrainer):
     """What linear models share: rows, and inner products of those that have occurred in coalitions."""
-
-    takes_sparse = True
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         super().__init__(estimator, task, n_jobs)
-        self._estimator = estimator
         self._intercept = bool(estimator.fit_intercept)
-        self._learning = Lock()
-        self._is_known = np.full(task.X.shape[0], True)
         if sparse.issparse(task.X):
             self._rows = _sparse_rows(task)
         else:
             self._rows = _dense_rows(task, self._intercept)
             self._is_known[:] = self._rows[2].size == 0
 
-    @classmethod
-    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
-        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
-        usable = super().is_usable_for(estimator, task)
-        if usable and sparse.issparse(task.X) and _n_products(task) > MAX_PRODUCTS:
-            return Usable(f"a sparse X of {task.X.shape[0]} rows")
-        return usable
-
-    def __reduce__(self) -> Any:
-        return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the products that it needs
-
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
-        with self._learning:
-            self._learn(coalitions.players)
-        return super().evaluate(coalitions)
-
-    def _learn(self, players: Indices) -> None:
-        """Compute the inner products of rows that are new with each other and with those that are known."""
+    def _learn_pairs(self, rows: Indices, part: Ints) -> None:
         from localshapley.kernels.linear import learn_products
 
-        occurs = np.full(len(self._is_known), False)
-        occurs[players] = True
-        new = np.flatnonzero(occurs & ~self._is_known)
-        if len(new) == 0:
-            return
-        known = np.flatnonzero(self._is_known)
-        both = np.concatenate([known, new]).astype(np.int32)
-        self._in_threads(lambda part: learn_products(self._rows, both, part), np.arange(len(known), len(both)))
-        self._is_known[new] = True
+        learn_products(self._rows, rows, part)
 
 
 class RidgeTrainer(_LinearTrainer):
@@ -148,11 +115,6 @@ class LogisticTrainer(_LinearTrainer):
         )
 
 
-def _n_products(task: Task) -> int:
-    n_rows = int(task.X.shape[0])
-    return n_rows * (n_rows + int(task.X_test.shape[0]))
-
-
 def _sparse_rows(task: Task) -> Rows:
     """All inner products at once; rows themselves are not needed."""
     X, X_test = (sparse.csr_array(table, dtype=np.float64) for table in (task.X, task.X_test))
@@ -166,6 +128,6 @@ def _dense_rows(task: Task, centred: bool) -> Rows:
     if centred:
         middle = X.mean(axis=0)
         X, X_test = X - middle, X_test - middle
-    keeps = X.shape[1] > FEW_FEATURES and _n_products(task) <= MAX_PRODUCTS
+    keeps = X.shape[1] > FEW_FEATURES and pairs_fit(task)
     gram, cross = (np.empty((len(table), len(X)) if keeps else (0, 0)) for table in (X, X_test))
     return X, X_test, gram, cross

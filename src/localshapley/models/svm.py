@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from numbers import Real
-from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,15 +14,14 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.compiled import CompiledTrainer, Usable, plain
+from localshapley.models.compiled import Usable, plain
 from localshapley.models.estimator import predict
+from localshapley.models.pairs import PairTrainer, pairs_fit
 from localshapley.models.task import Task
 
 if TYPE_CHECKING:
     from localshapley.kernels.gram import Kernel, Rows
 
-MAX_PAIRS = 2**27
-"""Up to so many pairs of rows are kept (1 GiB); beyond, those of a coalition are computed when it is trained."""
 MAX_ROWS = 2048
 """Larger coalitions are left to scikit-learn: a matrix of their own would take much memory and gain little time."""
 EXACT_FEATURES = 64
@@ -36,7 +34,7 @@ def _is_positive(value: Any) -> bool:
     return isinstance(value, Real) and 0 < float(value) < np.inf
 
 
-class _MachineTrainer(CompiledTrainer):
+class _MachineTrainer(PairTrainer):
     """What classification and regression share: the kernel and the pairs of rows.
 
     A pair is computed when its rows have occurred in coalitions, and kept: as a kernel value where gamma is given, as
@@ -53,33 +51,21 @@ class _MachineTrainer(CompiledTrainer):
         "shrinking": lambda shrinking: True,
     }
     irrelevant = frozenset({"cache_size", "random_state", "verbose"})
-    takes_sparse = True
-
-    @classmethod
-    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
-        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
-        usable = super().is_usable_for(estimator, task)
-        if usable and sparse.issparse(task.X) and _n_pairs(task) > MAX_PAIRS:
-            return Usable(f"a sparse X of {task.X.shape[0]} rows")
-        return usable
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         from localshapley.kernels import gram
 
         super().__init__(estimator, task, n_jobs)
-        self._estimator = estimator
         kinds = {"poly": gram.POLYNOMIAL, "rbf": gram.RBF, "sigmoid": gram.SIGMOID}
         kind = kinds.get(estimator.kernel, gram.LINEAR)
         self._gamma: float | None = 1.0 if kind == gram.LINEAR else _given_gamma(estimator, task)
-        self._is_known = np.full(task.X.shape[0], True)
-        self._learning = Lock()
         finished = kind == gram.LINEAR
         if estimator.kernel == "precomputed":
             self._rows = _given_pairs(task)
         elif sparse.issparse(task.X):
             self._rows = _sparse_rows(task, kind)
         else:
-            keeps = _n_pairs(task) <= MAX_PAIRS
+            keeps = pairs_fit(task)
             self._rows = _dense_rows(task, kind, keeps)
             finished = keeps and self._gamma is not None
             self._is_known[:] = not keeps
@@ -88,31 +74,10 @@ class _MachineTrainer(CompiledTrainer):
         is_exact = not sparse.issparse(task.X) and (kind != gram.RBF or task.X.shape[1] <= EXACT_FEATURES)
         self._moments = None if is_exact or self._gamma is not None else _moments(task.X)
 
-    def __reduce__(self) -> Any:
-        return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the pairs that it needs
-
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
-        with self._learning:
-            self._learn(coalitions.players)
-        return super().evaluate(coalitions)
-
-    def _learn(self, players: Indices) -> None:
-        """Compute the pairs of rows that are new with each other and with those that are known."""
+    def _learn_pairs(self, rows: Indices, part: Ints) -> None:
         from localshapley.kernels.gram import learn_pairs
 
-        occurs = np.full(len(self._is_known), False)
-        occurs[players] = True
-        new = np.flatnonzero(occurs & ~self._is_known)
-        if len(new) == 0:
-            return
-        known = np.flatnonzero(self._is_known)
-        both = np.concatenate([known, new]).astype(np.int32)
-        gamma = 0.0 if self._gamma is None else self._gamma
-        self._in_threads(
-            lambda part: learn_pairs(self._kernel, gamma, self._rows, both, part), np.arange(len(known), len(both))
-        )
-        self._is_known[new] = True
+        learn_pairs(self._kernel, 0.0 if self._gamma is None else self._gamma, self._rows, rows, part)
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         is_small = np.diff(coalitions.indptr)[todo] <= MAX_ROWS
@@ -216,11 +181,6 @@ class SVRTrainer(_MachineTrainer):
             self._shrinking,
             out,
         )
-
-
-def _n_pairs(task: Task) -> int:
-    n_rows = int(task.X.shape[0])
-    return n_rows * (n_rows + int(task.X_test.shape[0]))
 
 
 def _given_gamma(estimator: Any, task: Task) -> float | None:

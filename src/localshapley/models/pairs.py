@@ -1,0 +1,69 @@
+"""What trainers share that read pairs of rows: they are computed once, when both rows have occurred in coalitions."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import Floats, Indices, Ints
+from localshapley.coalitions.batch import Coalitions
+from localshapley.models.compiled import CompiledTrainer, Usable
+from localshapley.models.task import Task
+
+MAX_PAIRS = 2**27
+"""Up to so many pairs of rows are kept (1 GiB); beyond, those of a coalition are computed when it is trained."""
+
+
+class PairTrainer(CompiledTrainer):
+    """A trainer that keeps a number for every pair of rows: an inner product, a distance or a kernel value."""
+
+    takes_sparse = True
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._estimator = estimator
+        self._is_known = np.full(task.X.shape[0], True)  # rows whose pairs need not be computed (any more)
+        self._learning = Lock()
+
+    @classmethod
+    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
+        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
+        usable = super().is_usable_for(estimator, task)
+        if usable and sparse.issparse(task.X) and not pairs_fit(task):
+            return Usable(f"a sparse X of {task.X.shape[0]} rows")
+        return usable
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the pairs that it needs
+
+    def evaluate(self, coalitions: Coalitions) -> Floats:
+        """Train and score every coalition; returns one number for each of its test rows, flat."""
+        with self._learning:
+            self._learn(coalitions.players)
+        return super().evaluate(coalitions)
+
+    def _learn(self, players: Indices) -> None:
+        """Compute the pairs of rows that are new with each other and with those that are known."""
+        occurs = np.full(len(self._is_known), False)
+        occurs[players] = True
+        new = np.flatnonzero(occurs & ~self._is_known)
+        if len(new) == 0:
+            return
+        known = np.flatnonzero(self._is_known)
+        rows = np.concatenate([known, new]).astype(np.int32)
+        self._in_threads(lambda part: self._learn_pairs(rows, part), np.arange(len(known), len(rows)))
+        self._is_known[new] = True
+
+    @abstractmethod
+    def _learn_pairs(self, rows: Indices, part: Ints) -> None:
+        """Compute the pairs of the rows at the places `part` with those before them, and with all test rows."""
+
+
+def pairs_fit(task: Task) -> bool:
+    """Whether all pairs of training rows with each other and with test rows may be kept."""
+    n_rows = int(task.X.shape[0])
+    return n_rows * (n_rows + int(task.X_test.shape[0])) <= MAX_PAIRS

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Singles: TypeAlias = NDArray[np.float32]  # what needs no precision
 Ints: TypeAlias = NDArray[np.int64]  # offsets, counts
 Indices: TypeAlias = NDArray[np.int32]  # players, test rows, games
 Masks: TypeAlias = NDArray[np.uint64]

@@ -15,8 +15,9 @@ from itertools import pairwise
 import numpy as np
 from joblib import cpu_count
 from numpy.polynomial import legendre
+from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, Singles
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
@@ -40,6 +41,8 @@ N_BINS = 8  # of the sizes, in the variance model
 PRIOR_DRAWS = 1.0  # at the pooled variance, for each factor of the variance model
 INFLATION = 0.3  # of the variance, times 1 / (effective number of draws)
 SMOOTHING = 0.2  # share of the variance model in a residual's variance
+N_SPREAD = 64  # columns that stand for the covariances: one bit of a word each
+MAX_SPREAD = 2**18  # rows up to which they are kept
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,7 @@ class RoundSampler:
         self._learns = False
         self._sigma2: Floats | None = None
         self._u: Floats = np.zeros(0)
+        self._spread: Floats | None = None
         everyone = [graph.game(g) for g in range(graph.n_games)]
         self._full = self.collection.add_sure([np.empty(0, dtype=np.int32), *everyone])[1:]
 
@@ -295,6 +299,18 @@ class RoundSampler:
         )
         return total
 
+    def spread(self, stderr: Floats) -> Singles | None:
+        """Columns whose products have the covariances of the estimates as mean, and their variances exactly."""
+        if self._spread is None:
+            return None
+        out = self._spread
+        norm = np.linalg.norm(out, axis=1)
+        # A row without surprises so far is uncertain on its own account.
+        lonely = np.flatnonzero((norm == 0) & (stderr > 0))
+        out[lonely] = np.random.default_rng([self._seed, len(self.rounds)]).choice([-1.0, 1.0], (len(lonely), N_SPREAD))
+        norm[lonely] = np.sqrt(N_SPREAD)
+        return (out * np.divide(stderr, norm, out=np.zeros_like(norm), where=norm > 0)[:, None]).astype(np.float32)
+
     def _by_player(self, by_game: Floats) -> Floats:
         return np.bincount(self.graph.players, weights=by_game, minlength=self.graph.n_players).astype(np.float64)
 
@@ -434,7 +450,40 @@ class RoundSampler:
         )
         each = self._sigma2 * np.where(self._m < self._u, rest, 0.0) / (strata.k * (strata.n - strata.k))
         expected = np.bincount(strata.game, weights=each, minlength=graph.n_games)
+        self._add_spread(row, stratum, residual, log_pi)
         return (1 - SMOOTHING) * seen + SMOOTHING * self._by_player(np.repeat(expected, graph.sizes))
+
+    def _add_spread(self, row: Ints, stratum: Ints, residual: Floats, log_pi: Floats) -> None:
+        """Add the round to the columns of the spread, with its weight; the first round counts while it is alone."""
+        from localshapley.kernels.surrogate import add_spread
+
+        graph, collection, strata = self.graph, self.collection, self.strata
+        if graph.n_players > MAX_SPREAD:
+            return
+        by_player, by_game = np.zeros((graph.n_players, N_SPREAD)), np.zeros((graph.n_games, N_SPREAD))
+        add_spread(
+            graph.indptr,
+            collection.indptr,
+            collection.players,
+            np.searchsorted(row, np.arange(collection.n_rows + 1)),
+            strata.game[stratum].astype(np.int32),
+            residual,
+            -strata.log_subsets[stratum],
+            log_pi,
+            self._before,
+            collection.folds[: collection.n_rows],
+            by_player,
+            by_game,
+        )
+        holds = sparse.csr_array(
+            (np.ones(len(graph.where)), graph.where, graph.where_indptr), shape=(graph.n_players, graph.n_games)
+        )
+        by_player += holds @ by_game
+        by_player *= float(self._m[self._m < self._u].sum())
+        if self._spread is None or len(self.rounds) == 1:
+            self._spread = by_player
+        else:
+            self._spread += by_player
 
     def _full_scores(self) -> Floats:
         """`v(N)` of every game."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats
+from localshapley.arrays import Floats, Singles
 from localshapley.baselines.pivot import PivotSampler
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
@@ -28,7 +28,7 @@ from localshapley.games import SupportGraph
 from localshapley.models.trainer import Solver, Trainer
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import Look, RelativeError, Rule, Seconds
-from localshapley.valuation import Cost, Valuation
+from localshapley.valuation import Cost, History, Valuation
 
 EXACT = ("exact", "subset-centric", "baseline")
 METHODS = ("auto", *EXACT, "sample", "pivot", "pivot-printed")
@@ -41,6 +41,10 @@ CLASSES_PER_SECOND = 1e7
 EASY = 2048
 """So few distinct subsets are trained one and all, whatever the target, by `"auto"`."""
 DEFAULT_TOL = 0.1
+MAX_LOOKS = 32
+"""So many rounds are kept as the history of a run."""
+MAX_HISTORY = 2**23
+"""Numbers in a history; larger ones are not kept."""
 
 
 class Taker(Protocol):
@@ -64,6 +68,8 @@ class Sampler(Protocol):
     def ended(self) -> str: ...
 
     def by_game(self) -> Floats: ...
+
+    def spread(self, stderr: Floats) -> Singles | None: ...
 
 
 @dataclass
@@ -114,6 +120,8 @@ class Played:
     cost: Cost
     method: str
     stopped: str
+    spread: Singles | None = None
+    history: History | None = None
 
     def valuation(self, **about: Any) -> Valuation:
         """Make the result, with what the caller knows about model, score and support."""
@@ -126,6 +134,8 @@ class Played:
             method=self.method,
             stopped=self.stopped,
             per_test=self.per_test,
+            spread=self.spread,
+            history=self.history,
             **about,
         )
 
@@ -272,6 +282,7 @@ def _play_sampled(
     if settings.budget is not None:
         sampler.check(settings.budget)
     look: Look | None = None
+    looks: list[Look] = []
     stopped = ""
     with Progress(settings.progress, settings.budget, "training coalitions") as bar:
         run(collection, trainer, collection, tally, bar, memory)
@@ -292,6 +303,7 @@ def _play_sampled(
                 collection.truncate(collection.n_scored)  # an unfinished round would be a biased one
                 break
             look = sampler.look(look, tally.seconds)
+            looks = _every_second(looks, MAX_LOOKS) + [look]
             bar.say(f"relative error {look.relative_error:.3g}")
             if look.exact:
                 stopped = "every subset trained"
@@ -304,7 +316,23 @@ def _play_sampled(
     if settings.per_test:
         per_test = _by_test(played, sampler.by_game())
     cost = _cost(trainer, tally, distinct=collection.n_scored)
-    return Played(graph, look.values, look.stderr, per_test, cost, method, stopped)
+    spread = sampler.spread(look.stderr) if look.stderr.any() else None
+    return Played(graph, look.values, look.stderr, per_test, cost, method, stopped, spread, _history(looks))
+
+
+def _every_second(looks: list[Look], most: int) -> list[Look]:
+    """The looks so far, thinned out when there are many."""
+    return looks[1::2] if len(looks) >= most else looks
+
+
+def _history(looks: list[Look]) -> History | None:
+    if not looks or len(looks) * len(looks[0].values) > MAX_HISTORY:
+        return None
+    return History(
+        np.array([look.trainings for look in looks]),
+        np.array([look.values for look in looks], dtype=np.float32),
+        np.array([look.stderr for look in looks], dtype=np.float32),
+    )
 
 
 def _by_test(graph: SupportGraph, by_game: Floats) -> sparse.csr_array:

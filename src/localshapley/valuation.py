@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Ints, Masks
+from localshapley.arrays import Floats, Ints, Masks, Singles
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from localshapley.plots import Plots
 
 FORMAT = "localshapley valuation 1"
 
@@ -91,6 +93,28 @@ class Origin:
         )
 
 
+@dataclass(frozen=True)
+class History:
+    """How a sampled run came to its values, round by round.
+
+    Attributes
+    ----------
+    trainings : array of shape (n_rounds,)
+        Coalitions trained by the end of each round.
+    values, stderr : arrays of shape (n_rounds, n_rows)
+    """
+
+    trainings: Ints
+    values: Singles
+    stderr: Singles
+
+    @property
+    def relative_error(self) -> Floats:
+        """`‖stderr‖ / ‖values‖` at the end of each round."""
+        size = np.linalg.norm(self.values, axis=1)
+        return np.divide(np.linalg.norm(self.stderr, axis=1), size, out=np.zeros(len(size)), where=size > 0)
+
+
 @dataclass(frozen=True, repr=False)
 class Valuation:
     """What each training row is worth: the sum over the test rows of its local Shapley value.
@@ -115,6 +139,11 @@ class Valuation:
         The index of the user's table.
     origin : Origin or None
         What `update` needs to know; kept along with `per_test`.
+    spread : array of shape (n_rows, 64) or None
+        Errors of sampled values belong together: the covariance of rows `i` and `j` is about
+        ``spread[i] @ spread[j]``, the variance of row `i` is ``spread[i] @ spread[i]``.
+    history : History or None
+        The rounds of a sampled run.
     """
 
     values: Floats
@@ -131,6 +160,8 @@ class Valuation:
     per_test: sparse.csr_array | None = None
     ids: pd.Index | None = None
     origin: Origin | None = None
+    spread: Singles | None = None
+    history: History | None = None
 
     @property
     def relative_error(self) -> float:
@@ -152,6 +183,18 @@ class Valuation:
     def bottom(self, n: int = 10) -> pd.DataFrame:
         """The `n` least valuable rows, worst first."""
         return self.to_frame().iloc[np.argsort(self.values, kind="stable")[:n]]
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the valuation: ``plot.ranking()``, ``plot.distribution()``, ... (needs matplotlib)."""
+        from localshapley.plots import Plots
+
+        return Plots(self)
+
+    def _repr_html_(self) -> str:
+        from localshapley.notebook import to_html
+
+        return to_html(self)
 
     def save(self, path: str | Path) -> None:
         """Write the valuation to a `.parquet` file; `localshapley.load` reads it back."""
@@ -228,14 +271,26 @@ def _save(v: Valuation, path: Path) -> None:
         parts = np.asarray(by_row.indptr, dtype=np.int32)
         for name, flat in (("tests", by_row.indices), ("test_values", by_row.data)):
             table = table.append_column(name, pa.ListArray.from_arrays(pa.array(parts), pa.array(flat)))
+    for name, lists in _lists(v).items():
+        table = table.append_column(name, pa.FixedSizeListArray.from_arrays(pa.array(lists.ravel()), lists.shape[1]))
     extra = {
         b"localshapley": _header(v).encode(),
         b"localshapley.support_sizes": json.dumps(v.support_sizes.tolist()).encode(),
         b"localshapley.has_ids": b"1" if v.ids is not None else b"0",
     }
+    if v.history is not None:
+        extra[b"localshapley.trainings"] = json.dumps(v.history.trainings.tolist()).encode()
     if v.origin is not None:
         extra[b"localshapley.origin"] = v.origin.to_text()
     pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **extra}), path)
+
+
+def _lists(v: Valuation) -> dict[str, Singles]:
+    """Columns of a file that hold several numbers for each row."""
+    lists = {} if v.spread is None else {"spread": v.spread}
+    if v.history is not None:
+        lists |= {"history_values": v.history.values.T, "history_stderr": v.history.stderr.T}
+    return lists
 
 
 def _load(path: Path) -> Valuation:
@@ -245,7 +300,8 @@ def _load(path: Path) -> Valuation:
     meta = table.schema.metadata or {}
     if b"localshapley" not in meta:
         raise ValueError("no valuation header")
-    frame = table.drop_columns([c for c in ("tests", "test_values") if c in table.column_names]).to_pandas()
+    lists = ("tests", "test_values", "spread", "history_values", "history_stderr")
+    frame = table.drop_columns([c for c in lists if c in table.column_names]).to_pandas()
     sizes = np.array(json.loads(meta[b"localshapley.support_sizes"]), dtype=np.int64)
     per_test = None
     if "tests" in table.column_names:
@@ -255,6 +311,14 @@ def _load(path: Path) -> Valuation:
             shape=(len(sizes), len(frame)),
         )
         per_test = by_row.tocsr()
+    spread, values, stderr = (
+        table[name].combine_chunks().flatten().to_numpy().reshape(len(frame), -1) if name in table.column_names else None
+        for name in ("spread", "history_values", "history_stderr")
+    )
+    history = None
+    if values is not None and stderr is not None:
+        trainings = np.array(json.loads(meta[b"localshapley.trainings"]), dtype=np.int64)
+        history = History(trainings, values.T.copy(), stderr.T.copy())
     return _from_header(
         meta[b"localshapley"].decode(),
         values=frame["value"].to_numpy(),
@@ -264,4 +328,6 @@ def _load(path: Path) -> Valuation:
         per_test=per_test,
         ids=frame.index if meta[b"localshapley.has_ids"] == b"1" else None,
         origin=Origin.from_text(meta[b"localshapley.origin"]) if b"localshapley.origin" in meta else None,
+        spread=spread,
+        history=history,
     )

@@ -136,6 +136,9 @@ class PivotSampler:
         """Values game by game are not kept here."""
         raise NotImplementedError
 
+    def spread(self, stderr: Floats) -> None:
+        """Covariances are not kept here."""
+
 
 def _log_subsets(n: Ints, k: Ints) -> Floats:
     out: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)

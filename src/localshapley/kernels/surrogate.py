@@ -14,6 +14,7 @@ import numpy as np
 from numba import njit
 
 from localshapley.arrays import Floats, Indices, Ints
+from localshapley.kernels.digests import GOLDEN, mixed
 
 N_LEVELS = 4
 
@@ -338,3 +339,47 @@ def add_variances(
                 by_player[0, z] += other
                 by_player[1, z] += other * other
                 touched[z] = 0.0
+
+
+@njit(cache=True)
+def add_spread(
+    indptr: Ints,
+    row_indptr: Ints,
+    row_players: Indices,
+    row_pair_indptr: Ints,
+    row_games: Indices,
+    residual: Floats,
+    log_weight: Floats,
+    log_inclusion: Floats,
+    first: int,
+    folds: Indices,
+    by_player: Floats,
+    by_game: Floats,
+) -> None:
+    """Add `√(1−π)/π · y_S(·)` of every sampled row, under random signs of its own for each column.
+
+    Signs are independent from row to row, so that products of two players' columns have their covariance as mean. What
+    a game's players have in common goes to `by_game`. Pairs are ordered as in `add_variances`.
+    """
+    n_columns = by_player.shape[1]
+    signs = np.empty(n_columns)
+    for row in range(first, len(row_pair_indptr) - 1):
+        if folds[row] <= 0:
+            continue
+        bits = mixed(np.uint64(row) * GOLDEN)
+        for column in range(n_columns):
+            signs[column] = 1.0 if bits >> np.uint64(column) & np.uint64(1) else -1.0
+        k = row_indptr[row + 1] - row_indptr[row]
+        root = np.sqrt(-np.expm1(min(log_inclusion[row], 0.0)))
+        of_member = 0.0
+        for i in range(row_pair_indptr[row], row_pair_indptr[row + 1]):
+            game = row_games[i]
+            scaled = root * residual[i] * np.exp(log_weight[i] - log_inclusion[row])
+            outside = scaled / (indptr[game + 1] - indptr[game] - k)
+            of_member += scaled / k + outside
+            for column in range(n_columns):
+                by_game[game, column] -= outside * signs[column]
+        for j in range(row_indptr[row], row_indptr[row + 1]):
+            z = row_players[j]
+            for column in range(n_columns):
+                by_player[z, column] += of_member * signs[column]

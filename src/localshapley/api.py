@@ -24,10 +24,11 @@ from localshapley.valuation import Valuation
 def value(
     X: Any,
     y: Any,
-    X_test: Any,
-    y_test: Any,
+    X_test: Any = None,
+    y_test: Any = None,
     *,
     model: Any,
+    cv: Any = None,
     support: Support | None = None,
     score: Any = None,
     method: str = "auto",
@@ -39,6 +40,7 @@ def value(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
+    owners: Any = None,
     per_test: bool = False,
     store: StoreSetting = None,
     on_error: str = "raise",
@@ -48,13 +50,16 @@ def value(
 
     Parameters
     ----------
-    X, X_test : array, DataFrame, SciPy sparse matrix or list, of shape (n_rows, n_features)
+    X, X_test : array, DataFrame (pandas or polars), SciPy sparse matrix or list, of shape (n_rows, n_features)
         Training rows, which are valued, and test rows, on which models are scored.
     y, y_test : array, Series or list of shape (n_rows,)
         Labels (text or numbers) for a classifier, numbers for a regressor.
     model : scikit-learn estimator, name or `localshapley.models` object
         What is trained on each coalition of rows: your own model, as it is. Names are ``"knn"``, ``"tree"``,
         ``"forest"``, ``"svm"``, ``"logistic"`` and ``"ridge"``.
+    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
+        In place of test rows: every row is a test row for the rows of the other folds, and is valued by the folds
+        that it is not in. All folds are one run, and a coalition that several of them share is trained once.
     support : `localshapley.supports` object, optional
         Which training rows can matter to a test row; by default the family that belongs to the model.
     score : str or callable, optional
@@ -87,6 +92,9 @@ def value(
     progress : bool or callable, optional
         True shows a bar, False none; by default a bar on a terminal when the run takes over a second. A
         function is called with trainings done and the total.
+    owners : array or Series of shape (n_rows,), optional
+        Who brought each training row: the owners are valued in place of the rows, each as a whole. For the sums of
+        the rows' values see `localshapley.tasks.owners`.
     per_test : bool, default=False
         Whether to keep the value of each training row to each test row, a sparse matrix.
     store : path or `localshapley.Store`, optional
@@ -120,12 +128,14 @@ def value(
         X_test,
         y_test,
         model=model,
+        cv=cv,
         support=support,
         score=score,
         empty=empty,
         seed=seed,
         n_jobs=n_jobs,
         on_error=on_error,
+        owners=owners,
     )
     played, notes = _play(problem, problem.graph, settings, store)
     return played.valuation(**_about(problem), notes=notes, origin=origin_of(problem) if per_test else None)
@@ -319,6 +329,7 @@ def _about(problem: Problem) -> dict[str, Any]:
         "score": problem.task.score.name,
         "support": repr(problem.support),
         "ids": problem.ids,
+        "unit": "row" if problem.owners is None else "owner",
     }
 
 

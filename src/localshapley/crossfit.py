@@ -309,7 +309,8 @@ class RoundSampler:
         lonely = np.flatnonzero((norm == 0) & (stderr > 0))
         out[lonely] = np.random.default_rng([self._seed, len(self.rounds)]).choice([-1.0, 1.0], (len(lonely), N_SPREAD))
         norm[lonely] = np.sqrt(N_SPREAD)
-        return (out * np.divide(stderr, norm, out=np.zeros_like(norm), where=norm > 0)[:, None]).astype(np.float32)
+        out *= np.divide(stderr, norm, out=np.zeros_like(norm), where=norm > 0)[:, None]
+        return out.astype(np.float32)
 
     def _by_player(self, by_game: Floats) -> Floats:
         return np.bincount(self.graph.players, weights=by_game, minlength=self.graph.n_players).astype(np.float64)

@@ -303,7 +303,7 @@ def _play_sampled(
                 collection.truncate(collection.n_scored)  # an unfinished round would be a biased one
                 break
             look = sampler.look(look, tally.seconds)
-            looks = _every_second(looks, MAX_LOOKS) + [look]
+            looks = [*_every_second(looks, MAX_LOOKS), look]
             bar.say(f"relative error {look.relative_error:.3g}")
             if look.exact:
                 stopped = "every subset trained"

@@ -94,21 +94,23 @@ class Plan:
 def plan(
     X: Any,
     y: Any,
-    X_test: Any,
-    y_test: Any,
+    X_test: Any = None,
+    y_test: Any = None,
     *,
     model: Any,
+    cv: Any = None,
     support: Support | None = None,
     score: Any = None,
     empty: float | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    owners: Any = None,
 ) -> Plan:
     """Tell what `value` with the same arguments would cost; trains one reference model and a few coalitions.
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, support, score, empty, seed, n_jobs
+    X, y, X_test, y_test, model, cv, support, score, empty, seed, n_jobs, owners
         As in `value`.
 
     Returns
@@ -125,7 +127,18 @@ def plan(
     76800
     """
     problem = pose(
-        X, y, X_test, y_test, model=model, support=support, score=score, empty=empty, seed=seed, n_jobs=n_jobs
+        X,
+        y,
+        X_test,
+        y_test,
+        model=model,
+        cv=cv,
+        support=support,
+        score=score,
+        empty=empty,
+        seed=seed,
+        n_jobs=n_jobs,
+        owners=owners,
     )
     graph, trainer = problem.graph, problem.trainer
     with told_of_compiling(None):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,23 @@ import pandas as pd
 from scipy import sparse
 from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
+from sklearn.utils import _safe_indexing, get_tags
 
 from localshapley import scores
-from localshapley.arrays import AnyArray
+from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, unknown_name
+from localshapley.folds import Fold, make_folds
 from localshapley.games import SupportGraph
 from localshapley.models.dispatch import choose_trainer
 from localshapley.models.estimator import Estimator, final_step, seeded
 from localshapley.models.named import named
+from localshapley.models.owners import Owners, of_owners
 from localshapley.models.task import Task
 from localshapley.models.trainer import Trainer
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
+from localshapley.supports.embedding import Embedding
+from localshapley.supports.given import Given
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Problem:
     estimator: Any
     ids: pd.Index | None
     notes: list[str] = field(default_factory=list)
+    owners: Owners | None = None
 
     @property
     def model(self) -> str:
@@ -51,16 +56,20 @@ def pose(
     y_test: Any,
     *,
     model: Any,
+    cv: Any = None,
     support: Support | None = None,
     score: Any = None,
     empty: float | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
     on_error: str = "raise",
+    owners: Any = None,
 ) -> Problem:
-    """Check the arguments of `value`, train the reference model and find the games."""
-    checked = check(X, y, X_test, y_test, model=model, score=score, empty=empty, seed=seed)
+    """Check the arguments of `value`, train the reference models and find the games."""
+    X, X_test = _known_table(X), _known_table(X_test)
+    checked = check(X, y, X_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.estimator, checked.notes
+    held = None if owners is None else Owners(owners, task.X.shape[0])
     check_n_jobs(n_jobs)
     if on_error not in ("raise", "skip"):
         raise unknown_name("on_error", on_error, ("raise", "skip"))
@@ -68,18 +77,11 @@ def pose(
         raise InvalidArgumentError(
             f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
         )
-    reference = _train_reference(estimator, task.X, task.y, seed)
-    if task.score.source in ("proba", "margin"):
-        _check_decisions(reference, task.score.name)
-    if support is None:
-        support, induced = default_support(final_step(reference))
-        if not induced:
-            notes.append(
-                f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
-                f"so {support} was taken; locality_gap() tells how much that loses."
-            )
-    space = _space(reference, task.X, task.X_test, X, X_test, task.y, seed)
-    graph = SupportGraph(support(space), task.X.shape[0])
+    if checked.folds is None:
+        support, found = _find_supports(support, task, estimator, X, X_test, notes)
+    else:
+        support, found = _find_by_folds(support, task, estimator, X, checked.folds, notes)
+    graph = SupportGraph(found, task.X.shape[0])
     empty_supports = int((graph.support_sizes == 0).sum())
     if empty_supports:
         notes.append(
@@ -90,7 +92,61 @@ def pose(
         model if isinstance(model, Estimator) else estimator, task, n_jobs, skip_errors=on_error == "skip"
     )
     notes += [note] if note else []
-    return Problem(task, graph, trainer, support, estimator, checked.ids, notes)
+    if held is None:
+        return Problem(task, graph, trainer, support, estimator, checked.ids, notes)
+    notes.append("an owner joins a coalition with all of its rows.")
+    return Problem(task, held.graph(graph), of_owners(trainer, held), support, estimator, held.names, notes, held)
+
+
+def _find_supports(
+    support: Support | None, task: Task, estimator: Any, raw: Any, raw_test: Any, notes: list[str]
+) -> tuple[Support, list[Indices]]:
+    """Train the model on all rows, and find the support of every test row."""
+    reference = _train_reference(estimator, task.X, task.y, task.seed)
+    if task.score.source in ("proba", "margin"):
+        _check_decisions(reference, task.score.name)
+    if support is None:
+        support, induced = default_support(final_step(reference))
+        note = (
+            f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
+            f"so {support} was taken; locality_gap() tells how much that loses."
+        )
+        if not induced and note not in notes:
+            notes.append(note)
+    return support, support(_space(reference, task.X, task.X_test, raw, raw_test, task.y, task.seed))
+
+
+def _find_by_folds(
+    support: Support | None, task: Task, estimator: Any, raw: Any, folds: list[Fold], notes: list[str]
+) -> tuple[Support, list[Indices]]:
+    """Find supports fold by fold among the rows outside; test rows are ordered as in `_tests_of`."""
+    if isinstance(support, Given) or (isinstance(support, Embedding) and isinstance(support.encoder, tuple | list)):
+        raise InvalidArgumentError(
+            f"support {type(support).__name__} names rows or vectors for one set of test rows, cv makes several; give "
+            "another support, or X_test and y_test instead of cv."
+        )
+    found: list[Indices] = []
+    chosen = support
+    for train, test in folds:
+        part = replace(
+            task,
+            X=_safe_indexing(task.X, train),
+            y=task.y[train],
+            X_test=_safe_indexing(task.X, test),
+            y_test=task.y[test],
+        )
+        chosen, inside = _find_supports(
+            support, part, estimator, _safe_indexing(raw, train), _safe_indexing(raw, test), notes
+        )
+        found += [train[rows].astype(np.int32) for rows in inside]
+    assert chosen is not None
+    order = np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
+    return chosen, [found[t] for t in order]
+
+
+def _tests_of(folds: list[Fold]) -> Ints:
+    """Test rows of all folds, ascending."""
+    return np.sort(np.concatenate([test for _, test in folds]))
 
 
 @dataclass(frozen=True)
@@ -101,6 +157,7 @@ class Checked:
     estimator: Any
     ids: pd.Index | None
     notes: list[str]
+    folds: list[Fold] | None = None
 
 
 def check(
@@ -110,14 +167,25 @@ def check(
     y_test: Any,
     *,
     model: Any,
+    cv: Any = None,
     score: Any = None,
     empty: float | None = None,
     seed: int = 0,
 ) -> Checked:
     """Check rows, labels, model and score, and bring them to one form."""
     rows = _check_rows("X", X)
-    test_rows = _check_rows("X_test", X_test)
     labels = _check_labels("y", y, rows.shape[0], "X")
+    folds = None
+    if cv is not None:
+        if X_test is not None or y_test is not None:
+            raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
+        estimator = _check_model(model, labels)
+        if get_tags(estimator).input_tags.pairwise:
+            raise InvalidArgumentError("cv is not for models that take a precomputed kernel; give X_test and y_test.")
+        folds = make_folds(cv, labels, classifier=is_classifier(estimator), seed=seed)
+        tests = _tests_of(folds)
+        X_test, y_test = _safe_indexing(rows, tests), labels[tests]
+    test_rows = _check_rows("X_test", X_test)
     test_labels = _check_labels("y_test", y_test, test_rows.shape[0], "X_test")
     if rows.shape[1] != test_rows.shape[1]:
         raise InvalidArgumentError(
@@ -163,7 +231,7 @@ def check(
         hasattr(estimator, "predict_proba"),
     )
     task = Task(rows, labels, test_rows, test_labels, classes, codes, chosen, empty, seed)
-    return Checked(task, estimator, ids, notes)
+    return Checked(task, estimator, ids, notes, folds)
 
 
 def check_n_jobs(n_jobs: Any) -> None:
@@ -172,10 +240,17 @@ def check_n_jobs(n_jobs: Any) -> None:
         raise InvalidArgumentError(f"n_jobs must be None, a number of processes, or -1 for all cores; got {n_jobs!r}.")
 
 
+def _known_table(X: Any) -> Any:
+    """Tables of other libraries (polars, pyarrow) as pandas."""
+    return X.to_pandas().rename_axis("row") if hasattr(X, "to_pandas") else X
+
+
 def _check_rows(name: str, X: Any) -> Any:
     """Return rows as a float array, a CSR matrix or a DataFrame."""
     if X is None:
-        raise InvalidArgumentError(f"{name} is missing; give training rows and test rows (X, y, X_test, y_test).")
+        raise InvalidArgumentError(
+            f"{name} is missing; give training rows and test rows (X, y, X_test, y_test), or only X, y and cv=5."
+        )
     if isinstance(X, pd.DataFrame):
         rows: Any = X
     elif sparse.issparse(X):

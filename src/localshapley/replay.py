@@ -130,9 +130,10 @@ def replay_of_task(store: Store, problem: Problem) -> Replay:
 def origin_of(problem: Problem) -> Origin:
     """What a problem is of, by contents."""
     task = problem.task
+    rows = digest_rows(task.X, task.y)
     return Origin(
         fingerprint(task, problem.estimator, problem.trainer.name),
-        digest_rows(task.X, task.y),
+        rows if problem.owners is None else problem.owners.digests(rows),
         digest_rows(task.X_test, task.y_test),
         task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32)),
     )

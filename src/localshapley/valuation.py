@@ -16,6 +16,7 @@ from localshapley.errors import InvalidArgumentError, LocalShapleyError
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
 
     from localshapley.plots import Plots
 
@@ -111,8 +112,9 @@ class History:
     @property
     def relative_error(self) -> Floats:
         """`‖stderr‖ / ‖values‖` at the end of each round."""
-        size = np.linalg.norm(self.values, axis=1)
-        return np.divide(np.linalg.norm(self.stderr, axis=1), size, out=np.zeros(len(size)), where=size > 0)
+        size, out = np.linalg.norm(self.values, axis=1), np.zeros(len(self.values))
+        np.divide(np.linalg.norm(self.stderr, axis=1), size, out=out, where=size > 0)
+        return out
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,6 +146,8 @@ class Valuation:
         ``spread[i] @ spread[j]``, the variance of row `i` is ``spread[i] @ spread[i]``.
     history : History or None
         The rounds of a sampled run.
+    unit : str
+        What is valued: ``"row"``, ``"owner"`` or ``"node"``.
     """
 
     values: Floats
@@ -162,6 +166,7 @@ class Valuation:
     origin: Origin | None = None
     spread: Singles | None = None
     history: History | None = None
+    unit: str = "row"
 
     @property
     def relative_error(self) -> float:
@@ -175,6 +180,14 @@ class Valuation:
 
         index = pd.RangeIndex(len(self.values), name="row") if self.ids is None else self.ids
         return pd.DataFrame({"value": self.values, "stderr": self.stderr, "n_tests": self.n_tests}, index=index)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as a polars DataFrame, with the index as its first column."""
+        try:
+            import polars as pl
+        except ModuleNotFoundError:
+            raise LocalShapleyError("to_polars() needs polars: pip install polars.") from None
+        return pl.from_pandas(self.to_frame().reset_index())
 
     def top(self, n: int = 10) -> pd.DataFrame:
         """The `n` most valuable rows, best first."""
@@ -203,15 +216,17 @@ class Valuation:
     def __repr__(self) -> str:
         best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
         name = (lambda i: i) if self.ids is None else (lambda i: self.ids[i])
+        what = self.unit if self.unit == "owner" else f"training {self.unit}"
+        tests = "node" if self.unit == "node" else "row"
         lines = [
-            f"Valuation of {len(self.values)} training rows over {len(self.support_sizes)} test rows",
+            f"Valuation of {len(self.values)} {what}s over {len(self.support_sizes)} test {tests}s",
             f"  model    {self.model}",
-            f"  score    {self.score}, summed over the test rows",
-            f"  support  {self.support}: {_range(self.support_sizes)} rows",
+            f"  score    {self.score}, summed over the test {tests}s",
+            f"  support  {self.support}: {_range(self.support_sizes)} {self.unit}s",
             f"  method   {self.method}: {_cost_in_words(self.cost)}",
             f"  stopped  {self.stopped}",
-            f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} (row {name(best)}), "
-            f"worst {self.values[worst]:.4g} (row {name(worst)}); {int((self.values < 0).sum())} below zero",
+            f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} ({self.unit} {name(best)}), "
+            f"worst {self.values[worst]:.4g} ({self.unit} {name(worst)}); {int((self.values < 0).sum())} below zero",
         ]
         return "\n".join(lines + [f"  note     {note}" for note in self.notes])
 
@@ -250,7 +265,7 @@ def _parquet(path: str | Path) -> Path:
 
 
 def _header(v: Valuation) -> str:
-    names = ("method", "model", "score", "support", "stopped", "notes")
+    names = ("method", "model", "score", "support", "stopped", "notes", "unit")
     return json.dumps({"format": FORMAT, "cost": asdict(v.cost), **{name: getattr(v, name) for name in names}})
 
 
@@ -311,14 +326,15 @@ def _load(path: Path) -> Valuation:
             shape=(len(sizes), len(frame)),
         )
         per_test = by_row.tocsr()
-    spread, values, stderr = (
-        table[name].combine_chunks().flatten().to_numpy().reshape(len(frame), -1) if name in table.column_names else None
-        for name in ("spread", "history_values", "history_stderr")
-    )
+    several = {
+        name: table[name].combine_chunks().flatten().to_numpy().reshape(len(frame), -1)
+        for name in lists[2:]
+        if name in table.column_names
+    }
     history = None
-    if values is not None and stderr is not None:
+    if "history_values" in several:
         trainings = np.array(json.loads(meta[b"localshapley.trainings"]), dtype=np.int64)
-        history = History(trainings, values.T.copy(), stderr.T.copy())
+        history = History(trainings, several["history_values"].T.copy(), several["history_stderr"].T.copy())
     return _from_header(
         meta[b"localshapley"].decode(),
         values=frame["value"].to_numpy(),
@@ -328,6 +344,6 @@ def _load(path: Path) -> Valuation:
         per_test=per_test,
         ids=frame.index if meta[b"localshapley.has_ids"] == b"1" else None,
         origin=Origin.from_text(meta[b"localshapley.origin"]) if b"localshapley.origin" in meta else None,
-        spread=spread,
+        spread=several.get("spread"),
         history=history,
     )

@@ -1,0 +1,61 @@
+"""One table and no test set: every row is a test row of the models that are trained without its fold."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from localshapley.arrays import AnyArray, Ints
+from localshapley.errors import InvalidArgumentError
+
+Fold: TypeAlias = tuple[Ints, Ints]
+"""Training rows and test rows, ascending."""
+
+
+def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fold]:
+    """Split rows into folds: `cv` is their number, a splitter of scikit-learn, or pairs (training rows, test rows).
+
+    A number shuffles the rows, and keeps classes in proportion.
+    """
+    n_rows = len(y)
+    if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
+        if not 2 <= cv <= n_rows:
+            raise InvalidArgumentError(f"cv must be a number of folds from 2 to the {n_rows} rows; got {cv!r}.")
+        if classifier:
+            labels, counts = np.unique(y, return_counts=True)
+            if counts.min() < 2:
+                rare = labels[counts.argmin()]
+                raise InvalidArgumentError(
+                    f"cv needs two rows of every class, one to learn from and one to test on; y has {rare!r} once. "
+                    "Drop the row, or join rare classes."
+                )
+        cv = _dealt(int(cv), y if classifier else np.zeros(n_rows), seed)
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        cv = cv.split(np.zeros((n_rows, 1)), y)
+    try:
+        folds = [(np.unique(train), np.unique(test)) for train, test in cv]
+    except (TypeError, ValueError) as error:
+        raise InvalidArgumentError(
+            f"cv must be a number of folds, a splitter of scikit-learn or pairs of row numbers; got {cv!r} ({error})."
+        ) from None
+    for train, test in folds:
+        for rows in (train, test):
+            if not len(rows) or rows.dtype.kind not in "iu" or rows[0] < 0 or rows[-1] >= n_rows:
+                raise InvalidArgumentError(f"cv must give row numbers from 0 to {n_rows - 1}, some in each part.")
+        if np.intersect1d(train, test).size:
+            raise InvalidArgumentError(
+                "cv has a fold with the same row in training and test; a row cannot test itself."
+            )
+    if not folds:
+        raise InvalidArgumentError("cv has no folds.")
+    return [(train.astype(np.int64), test.astype(np.int64)) for train, test in folds]
+
+
+def _dealt(n_folds: int, classes: AnyArray, seed: int) -> list[Fold]:
+    """Deal shuffled rows to folds, class by class, so that even rare classes are in proportion."""
+    order = np.random.default_rng(seed).permutation(len(classes))
+    order = order[np.argsort(classes[order], kind="stable")]
+    fold = np.empty(len(classes), dtype=np.int64)
+    fold[order] = np.arange(len(classes)) % n_folds
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]

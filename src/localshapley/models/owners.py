@@ -1,0 +1,113 @@
+"""Owners as players: a coalition of owners is trained on all of their rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.arrays import AnyArray, Indices, Ints, Masks, offsets
+from localshapley.coalitions.batch import Coalitions
+from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+from localshapley.models.trainer import Trained, Trainer, Worker
+
+COUNTS = ("n_trivial", "n_failed", "first_failure", "n_skipped", "first_skipped", "n_silent", "warnings")
+
+
+class Owners:
+    """Who owns which rows.
+
+    Attributes
+    ----------
+    names : pandas Index
+        The owners, by their first row.
+    of_row : array of shape (n_rows,)
+        Number of each row's owner.
+    """
+
+    def __init__(self, owners: Any, n_rows: int) -> None:
+        given = np.asarray(owners, dtype=object)
+        if given.shape != (n_rows,):
+            raise InvalidArgumentError(
+                f"owners must name the owner of each of the {n_rows} training rows; got shape {given.shape}."
+            )
+        of_row, names = pd.factorize(given)
+        if (of_row < 0).any():
+            missing = np.flatnonzero(of_row < 0)
+            raise InvalidArgumentError(
+                f"owners is missing for {len(missing)} rows, first for row {missing[0]}; name an owner for them, such "
+                "as 'unknown'."
+            )
+        self.names = pd.Index(names, name=getattr(owners, "name", None) or "owner").infer_objects()
+        self.of_row: Ints = of_row.astype(np.int64)
+        self._rows: Indices = np.argsort(self.of_row, kind="stable").astype(np.int32)
+        self._indptr = offsets(np.bincount(self.of_row, minlength=len(names)))
+
+    def graph(self, graph: SupportGraph) -> SupportGraph:
+        """Games of owners: those who have a row in the support of a test row."""
+        supports = [np.unique(self.of_row[graph.support(t)]) for t in range(graph.n_tests)]
+        return SupportGraph(supports, len(self.names))
+
+    def digests(self, rows: Masks) -> Masks:
+        """Digests of owners, as those of the coalitions of their rows."""
+        out = np.zeros((len(self.names), 2), dtype=np.uint64)
+        np.add.at(out, self.of_row, rows)
+        return out
+
+    def rows_of(self, coalitions: Coalitions) -> Coalitions:
+        """Coalitions of rows in place of coalitions of owners."""
+        sizes = np.diff(self._indptr)[coalitions.players]
+        place = np.repeat(self._indptr[coalitions.players] - offsets(sizes)[:-1], sizes)
+        rows = self._rows[place + np.arange(len(place))]
+        indptr = offsets(sizes)[coalitions.indptr]
+        return Coalitions(indptr, _sorted(indptr, rows), coalitions.test_indptr, coalitions.tests)
+
+
+def _sorted(indptr: Ints, rows: Indices) -> Indices:
+    """Rows ascending within each coalition."""
+    coalition = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    ordered: Indices = rows[np.lexsort((rows, coalition))]
+    return ordered
+
+
+class OwnersTrainer:
+    """Trains coalitions of owners with the trainer of their rows."""
+
+    def __init__(self, inner: Trainer, owners: Owners) -> None:
+        self.inner, self.owners, self.name = inner, owners, inner.name
+
+    def evaluate(self, coalitions: Coalitions) -> AnyArray:
+        """Train and score every coalition."""
+        return self.inner.evaluate(self.owners.rows_of(coalitions))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in COUNTS:  # what happened in training is known to the trainer of the rows
+            return getattr(self.inner, name)
+        raise AttributeError(name)
+
+
+class OwnersWorker(OwnersTrainer):
+    """The same, where the trainer of the rows can be sent to other processes."""
+
+    inner: Any
+
+    @property
+    def n_jobs(self) -> int:
+        """Processes that train."""
+        return int(self.inner.n_jobs)
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process."""
+        trained: Trained = self.inner.train(self.owners.rows_of(coalitions))
+        return trained
+
+    def count(self, trained: Trained) -> None:
+        """Add up what happened."""
+        self.inner.count(trained)
+
+
+def of_owners(trainer: Trainer, owners: Owners) -> OwnersTrainer:
+    """The trainer of owners' coalitions."""
+    return (OwnersWorker if isinstance(trainer, Worker) else OwnersTrainer)(trainer, owners)

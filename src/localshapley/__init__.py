@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import baselines, datasets, models, scores, stopping, supports, theory
+    from localshapley import baselines, datasets, models, scores, stopping, supports, tasks, theory
     from localshapley.api import shapley, update, value
+    from localshapley.clean import CleanClassifier, CleanRegressor
     from localshapley.errors import (
         InvalidArgumentError,
         LocalShapleyError,
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
     from localshapley.locality import LocalityGap, locality_gap
     from localshapley.planning import Plan, plan
     from localshapley.store import Store, StoreError
-    from localshapley.valuation import Cost, Valuation, load
+    from localshapley.valuation import Cost, History, Valuation, load
 
 # Where each public name lives; a module is imported when a name of it is first used, which keeps
 # `import localshapley` and the command line quick.
 _HOME = {
+    "CleanClassifier": "clean",
+    "CleanRegressor": "clean",
     "Cost": "valuation",
+    "History": "valuation",
     "InvalidArgumentError": "errors",
     "LocalShapleyError": "errors",
     "LocalShapleyWarning": "errors",
@@ -45,10 +49,13 @@ _HOME = {
     "update": "api",
     "value": "api",
 }
-_MODULES = ("baselines", "datasets", "models", "scores", "stopping", "supports", "theory")
+_MODULES = ("baselines", "datasets", "models", "scores", "stopping", "supports", "tasks", "theory")
 
 __all__ = [
+    "CleanClassifier",
+    "CleanRegressor",
     "Cost",
+    "History",
     "InvalidArgumentError",
     "LocalShapleyError",
     "LocalShapleyWarning",
@@ -70,6 +77,7 @@ __all__ = [
     "shapley",
     "stopping",
     "supports",
+    "tasks",
     "theory",
     "update",
     "value",

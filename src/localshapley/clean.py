@@ -1,0 +1,244 @@
+"""Models that clean their training data first: rows that do harm beyond doubt are left out, or count less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.stats import norm
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
+
+from localshapley.api import value
+from localshapley.arrays import AnyArray, Floats
+from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.valuation import Valuation
+
+ACTIONS = ("drop", "weight")
+
+
+def _has(name: str) -> Any:
+    """Whether the model inside has a method."""
+    return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
+
+
+class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        model: Any = None,
+        cv: Any = 5,
+        action: str = "drop",
+        confidence: float = 0.68,
+        support: Any = None,
+        scoring: Any = None,
+        budget: int | None = None,
+        tol: float | None = None,
+        seed: int = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.model = model
+        self.cv = cv
+        self.action = action
+        self.confidence = confidence
+        self.support = support
+        self.scoring = scoring
+        self.budget = budget
+        self.tol = tol
+        self.seed = seed
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Value the rows by the folds that they are not in, and train on what does no harm."""
+        if self.action not in ACTIONS:
+            raise unknown_name("action", self.action, ACTIONS)
+        if not 0 < self.confidence < 1:
+            raise InvalidArgumentError(f"confidence must be between 0 and 1; got {self.confidence!r}.")
+        if self.action == "weight" and not has_fit_parameter(self.estimator, "sample_weight"):
+            raise InvalidArgumentError(
+                f"action='weight' needs a model that takes sample_weight; {type(self.estimator).__name__} does not: "
+                "use action='drop'."
+            )
+        if not hasattr(X, "iloc"):
+            X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+        labels = column_or_1d(y, warn=True)
+        fitted = clone(self.estimator).fit(X, labels)  # what the model refuses, it refuses here
+        n_folds = self._n_folds(labels)
+        self.valuation_: Valuation | None = None
+        self.kept_: AnyArray = np.ones(len(labels), dtype=bool)
+        if n_folds is not None:
+            self.valuation_ = value(
+                X,
+                labels,
+                model=self.estimator if self.model is None else self.model,
+                cv=n_folds,
+                support=self.support,
+                score=self.scoring,
+                budget=self.budget,
+                tol=self.tol,
+                seed=self.seed,
+                n_jobs=self.n_jobs,
+                progress=False,
+                per_test=True,
+            )
+            weight = self._weights(self.valuation_, labels)
+            self.kept_ = weight == 1
+            if self.action == "weight":
+                fitted = clone(self.estimator).fit(X, labels, sample_weight=weight)
+            elif not self.kept_.all():
+                kept = np.flatnonzero(self.kept_)
+                fitted = clone(self.estimator).fit(_safe_indexing(X, kept), labels[kept])
+        self.estimator_ = fitted
+        return self
+
+    def _n_folds(self, labels: AnyArray) -> Any:
+        """The folds to value by; None where there are too few rows to tell anything."""
+        if not isinstance(self.cv, int | np.integer):
+            return self.cv
+        most = len(labels)
+        if isinstance(self, ClassifierMixin):
+            counts = np.unique(labels, return_counts=True)[1]
+            if len(counts) < 2 or counts.min() < 2:
+                return None
+        return min(int(self.cv), most) if most >= 4 else None
+
+    def _weights(self, valuation: Valuation, labels: AnyArray) -> Floats:
+        """1 for what stays; for rows that do harm 0, or less the more sure it is. No class is ever emptied."""
+        at_least = harm(valuation) / -norm.ppf((1 - self.confidence) / 2)
+        harmful = at_least > 1
+        if isinstance(self, ClassifierMixin):
+            for label in np.unique(labels):
+                own = labels == label
+                if harmful[own].all():
+                    harmful[np.flatnonzero(own)[np.argmin(at_least[own])]] = False
+        elif harmful.all():
+            harmful[np.argmin(at_least)] = False
+        if self.action == "drop":
+            return np.where(harmful, 0.0, 1.0)
+        return np.where(harmful, 1 / np.maximum(at_least, 1) ** 2, 1.0)
+
+    def predict(self, X: Any) -> AnyArray:
+        """Predict with the model that was trained on the cleaned rows."""
+        return self._inside().predict(X)  # type: ignore[no-any-return]
+
+    def _inside(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Features seen in training."""
+        if not hasattr(self, "estimator_"):
+            raise AttributeError(f"{type(self).__name__} has no n_features_in_ before it is fitted.")
+        return int(self.estimator_.n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inside = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags.input_tags = replace(inside.input_tags, allow_nan=inside.input_tags.allow_nan and self.support is None)
+        tags.classifier_tags = inside.classifier_tags if tags.classifier_tags is not None else None
+        tags.regressor_tags = inside.regressor_tags if tags.regressor_tags is not None else None
+        tags.array_api_support = False
+        return tags
+
+
+def harm(valuation: Valuation) -> Floats:
+    """How many standard errors each value lies below zero.
+
+    The error has two sources: draws of coalitions (`stderr`), and the test rows, which are a sample too.
+    """
+    by_test = valuation.per_test
+    assert by_test is not None
+    over_tests = np.asarray(by_test.multiply(by_test).sum(axis=0)).ravel() - valuation.values**2 / by_test.shape[0]
+    error = np.sqrt(valuation.stderr**2 + np.maximum(over_tests, 0.0))
+    out: Floats = np.divide(-valuation.values, error, out=np.zeros_like(error), where=error > 0)
+    return out
+
+
+class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
+    """A classifier that values its training rows by cross-validation, and trains without the harmful ones.
+
+    A row is harmful if the confidence interval of its value lies below zero. The interval allows for the draws of
+    coalitions and for the test rows, which are a sample too.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+        What is trained on the cleaned rows.
+    model : scikit-learn classifier or name, optional
+        What the rows are valued with; by default `estimator`. ``"knn"`` is exact and quick.
+    cv : int, splitter or pairs, default=5
+        As in `value`.
+    action : {"drop", "weight"}, default="drop"
+        Whether harmful rows are left out, or count less the surer it is that they do harm.
+    confidence : float, default=0.68
+        Confidence of the intervals; 0.68 is one standard error, 0.95 leaves out only what is beyond doubt.
+    scoring : str or callable, optional
+        The score of `value`.
+    support, budget, tol, seed, n_jobs
+        As in `value`.
+
+    Attributes
+    ----------
+    estimator_ : the model, trained on the cleaned rows
+    valuation_ : Valuation of the training rows; None if there were too few to tell
+    kept_ : bool array of shape (n_rows,), False for harmful rows
+    classes_, n_features_in_
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[::7] = (y[::7] + 1) % 3
+    >>> clean = ls.CleanClassifier(KNeighborsClassifier(1))
+    >>> bool(cross_val_score(clean, X, y).mean() > cross_val_score(clean.estimator, X, y).mean())
+    True
+    """
+
+    @property
+    def classes_(self) -> AnyArray:
+        """The classes seen in training."""
+        if not hasattr(self, "estimator_"):
+            raise AttributeError("CleanClassifier has no classes_ before it is fitted.")
+        return self.estimator_.classes_  # type: ignore[no-any-return]
+
+    @_has("predict_proba")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities of the classes."""
+        return self._inside().predict_proba(X)  # type: ignore[no-any-return]
+
+    @_has("decision_function")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """Decision values of the classes."""
+        return self._inside().decision_function(X)  # type: ignore[no-any-return]
+
+
+class CleanRegressor(RegressorMixin, _Clean):  # type: ignore[misc]
+    """A regressor that values its training rows by cross-validation, and trains without the harmful ones.
+
+    Parameters and attributes are those of `CleanClassifier`, without classes.
+
+    Examples
+    --------
+    >>> import localshapley as ls, numpy as np
+    >>> from sklearn.neighbors import KNeighborsRegressor
+    >>> X = np.linspace(0, 1, 60)[:, None]
+    >>> y = X[:, 0].copy()
+    >>> y[30] = 10
+    >>> clean = ls.CleanRegressor(KNeighborsRegressor(3), support=ls.supports.Nearest(6)).fit(X, y)
+    >>> np.flatnonzero(~clean.kept_).tolist()
+    [30]
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags

@@ -1,0 +1,74 @@
+"""The training rows behind one prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.distances import distances
+from localshapley.errors import InvalidArgumentError
+from localshapley.tasks.rows import column, ids_of, table
+from localshapley.valuation import Valuation
+
+
+def explain(
+    valuation: Valuation, test_row: int, *, X: Any = None, X_test: Any = None, y: Any = None, n: int | None = None
+) -> pd.DataFrame:
+    """List the training rows that helped and hurt the prediction for one test row.
+
+    Parameters
+    ----------
+    valuation : Valuation
+        Made with ``per_test=True``.
+    test_row : int
+        Place of the test row, from 0.
+    X, X_test : array, DataFrame or sparse matrix of numbers, optional
+        Training and test rows; with both, Euclidean distances are shown. Of a valuation with ``cv=...`` the test rows
+        are the training rows: give `X` for both.
+    y : array, Series or list of shape (n_rows,), optional
+        Labels of the training rows.
+    n : int, optional
+        Show so many rows; by default all of the support.
+
+    Returns
+    -------
+    DataFrame
+        The training rows of the test row's support, most influential first, under the index of the valuation: `value`
+        (what the row adds to the score of this prediction), `effect` (``"helped"``, ``"hurt"`` or ``"none"``) and,
+        where they were given, `label` and `distance`. The values sum to what all rows of the support together add.
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    >>> v = ls.value(X, y, X_test, y_test, model="knn", per_test=True)
+    >>> ls.tasks.explain(v, 0, y=y, n=3)["effect"].tolist()
+    ['helped', 'helped', 'helped']
+    """
+    by_test = valuation.per_test
+    if by_test is None:
+        raise InvalidArgumentError(
+            "valuation lacks the values to each test row; make it with value(..., per_test=True)."
+        )
+    n_tests = by_test.shape[0]
+    if not isinstance(test_row, int | np.integer) or not 0 <= test_row < n_tests:
+        raise InvalidArgumentError(f"test_row must be a whole number from 0 to {n_tests - 1}; got {test_row!r}.")
+    if n is not None and (not isinstance(n, int | np.integer) or n < 1):
+        raise InvalidArgumentError(f"n must be a number of rows from 1, or None for all; got {n!r}.")
+    if (X is None) != (X_test is None):
+        raise InvalidArgumentError("X and X_test are needed both, or neither; distances lie between them.")
+    where = slice(by_test.indptr[test_row], by_test.indptr[test_row + 1])
+    order = np.argsort(-np.abs(by_test.data[where]), kind="stable")[:n]
+    rows, values = by_test.indices[where][order], by_test.data[where][order]
+    found = pd.DataFrame(
+        {"value": values, "effect": np.select([values > 0, values < 0], ["helped", "hurt"], "none")},
+        index=ids_of(valuation)[rows],
+    )
+    if y is not None:
+        found["label"] = column("y", y, valuation)[rows]
+    if X is not None:
+        X, X_test = table("X", X, len(valuation.values)), table("X_test", X_test, n_tests)
+        found["distance"] = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0]
+    return found

@@ -1,0 +1,83 @@
+"""What each owner of rows has contributed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.arrays import AnyArray, Floats
+from localshapley.errors import InvalidArgumentError
+from localshapley.tasks.rows import column
+from localshapley.valuation import Valuation
+
+
+def owners(valuation: Valuation, owner: Any) -> pd.DataFrame:
+    """Add up the values of the rows of each owner, with standard errors and shares of the total.
+
+    Values of rows are estimated together and their errors are correlated, so the standard error of a sum is not the
+    root of the sum of squares; it is computed from the noise that the valuation kept (`Valuation.spread`).
+
+    Parameters
+    ----------
+    valuation : Valuation
+    owner : array, Series or list of shape (n_rows,)
+        The owner of each row.
+
+    Returns
+    -------
+    DataFrame
+        One row for each owner, largest value first: `n_rows`, `value`, `stderr`, `share` and `share_stderr`. Shares
+        are per cent of the sum of all values and add up to 100; an owner whose rows hurt has a negative share. Where
+        the sum of all values is not positive there is nothing to share, and both columns are NaN.
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    >>> v = ls.value(X, y, X_test, y_test, model="knn")
+    >>> ls.tasks.owners(v, ["north"] * 60 + ["south"] * 45)["share"].round().tolist()
+    [52.0, 48.0]
+    """
+    group, names = pd.factorize(column("owner", owner, valuation))
+    values = _sums(valuation.values[:, None], group, len(names))[:, 0]
+    noise = _sums(_noise(valuation), group, len(names))
+    total = values.sum()
+    scale = 100 / total if total > 0 else np.nan
+    table = pd.DataFrame(
+        {
+            "n_rows": np.bincount(group),
+            "value": values,
+            "stderr": np.linalg.norm(noise, axis=1),
+            "share": scale * values,
+            "share_stderr": np.linalg.norm(_noise_of_shares(values, noise, scale), axis=1),
+        },
+        index=pd.Index(names, name="owner"),
+    )
+    return table.sort_values("value", ascending=False, kind="stable")
+
+
+def _noise(valuation: Valuation) -> Floats:
+    """Noise vectors of the rows: the covariance of two estimates is the product of theirs."""
+    if valuation.spread is not None:
+        return valuation.spread.astype(np.float64)
+    if valuation.stderr.any():
+        raise InvalidArgumentError(
+            "valuation has standard errors but not the covariances that sums over rows need (its spread is None); "
+            'make it with value(..., method="auto") or method="sample".'
+        )
+    return np.zeros((len(valuation.values), 1))
+
+
+def _sums(rows: Floats, group: AnyArray, n_groups: int) -> Floats:
+    out = np.zeros((n_groups, rows.shape[1]))
+    np.add.at(out, group, rows)
+    return out
+
+
+def _noise_of_shares(values: Floats, noise: Floats, scale: float) -> Floats:
+    """Noise of `scale · values`, where `scale` is 100 over the sum: to first order in the noise of both."""
+    share = values / values.sum() if np.isfinite(scale) else values
+    moved: Floats = scale * (noise - share[:, None] * noise.sum(axis=0))
+    return moved

@@ -1,0 +1,144 @@
+"""Rows whose labels are likely to be wrong."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.errors import InvalidArgumentError
+from localshapley.scores import SCORES
+from localshapley.tasks.rows import column, count_of, ids_of, table
+from localshapley.valuation import Valuation
+
+
+def suspects(
+    valuation: Valuation, y: Any, *, X: Any = None, n: float | None = None, n_neighbours: int = 10
+) -> pd.DataFrame:
+    """Rank the rows whose labels are likely to be wrong, with the neighbours that speak against each.
+
+    With `X`, rows are ranked by the sum of two numbers, each divided by its standard deviation over the rows: the value
+    of the row, and the share of its nearest neighbours that have its label. The one says that the row does harm, the
+    other that it is odd where it lies; together they find more than either, whatever the model. Without `X`, and for
+    a regressor, rows are ranked by their value.
+
+    Parameters
+    ----------
+    valuation : Valuation
+    y : array, Series or list of shape (n_rows,)
+        Labels, or numbers, that the rows were valued with.
+    X : array, DataFrame or sparse matrix of numbers, optional
+        The rows; neighbours are the nearest, by Euclidean distance of standardised features. Without it neighbours
+        are the rows that are most often in the same supports, which a valuation with ``per_test=True`` knows;
+        without either there are none.
+    n : int or float, optional
+        How many rows, or which share of them; by default those whose value is below zero beyond doubt
+        (``value + 1.96 * stderr < 0``).
+    n_neighbours : int, default=10
+        All others where there are fewer.
+
+    Returns
+    -------
+    DataFrame
+        Most suspicious first, under the index of the valuation: `value`, `stderr`, `label`, `suggested` (the most
+        frequent label of the neighbours, or their mean), `agreement` (share of the neighbours with the row's own label;
+        NaN for a regressor) and `neighbours` (those with another label, nearest first; for a regressor all).
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    >>> y[7] = (y[7] + 1) % 3
+    >>> v = ls.value(X, y, X_test, y_test, model="knn")
+    >>> ls.tasks.suspects(v, y, X=X, n=1).index.tolist()
+    [7]
+    """
+    labels = column("y", y, valuation)
+    found = neighbours_of(valuation, X, n_neighbours)
+    regression = _is_regression(valuation, labels)
+    agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
+    suspicion = valuation.values
+    if X is not None and not regression:
+        suspicion = _in_deviations(valuation.values) + _in_deviations(agreement)
+    order = np.argsort(suspicion, kind="stable")
+    if n is None:
+        order = order[(valuation.values + 1.96 * valuation.stderr < 0)[order]]
+    else:
+        order = order[: count_of(n, len(labels))]
+    ids = ids_of(valuation)
+    against = [found[z] if regression else found[z][labels[found[z]] != labels[z]] for z in order]
+    return (
+        valuation.to_frame()[["value", "stderr"]]
+        .iloc[order]
+        .assign(
+            label=labels[order],
+            suggested=[_suggested(labels[found[z]], regression) for z in order],
+            agreement=agreement[order],
+            neighbours=[ids[rows].tolist() for rows in against],
+        )
+    )
+
+
+def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
+    """The nearest rows of each row, nearest first: in `X`, else in the supports that rows share, else none."""
+    n_rows = len(valuation.values)
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise InvalidArgumentError(f"n_neighbours must be a whole number from 1; got {n!r}.")
+    if X is not None:
+        from sklearn.neighbors import NearestNeighbors
+        from sklearn.preprocessing import StandardScaler
+
+        rows = StandardScaler(with_mean=False).fit_transform(table("X", X, n_rows))
+        return list(NearestNeighbors(n_neighbors=min(n, n_rows - 1)).fit(rows).kneighbors(return_distance=False))
+    if valuation.per_test is None:
+        return [np.empty(0, dtype=np.int64)] * n_rows
+    return _companions(valuation, n)
+
+
+def _companions(valuation: Valuation, n: int) -> list[Ints]:
+    """The rows that share most supports with each row: shared ones over those that hold either."""
+    supports = valuation.per_test
+    assert supports is not None
+    by_row = supports.tocsc()
+    n_tests = np.diff(by_row.indptr)
+    found = []
+    for z in range(len(n_tests)):
+        tests = by_row.indices[by_row.indptr[z] : by_row.indptr[z + 1]]
+        others, both = np.unique(supports[tests].indices, return_counts=True)
+        nearness = both / (n_tests[z] + n_tests[others] - both)
+        nearness[others == z] = -1
+        found.append(others[np.argsort(-nearness, kind="stable")[: min(n, len(others) - 1)]].astype(np.int64))
+    return found
+
+
+def _agreement(labels: AnyArray, neighbours: list[Ints]) -> Floats:
+    """Share of the neighbours of each row that have its label; NaN where there are none."""
+    return np.array(
+        [
+            (labels[rows] == label).mean() if len(rows) else np.nan
+            for label, rows in zip(labels, neighbours, strict=True)
+        ]
+    )
+
+
+def _suggested(labels: AnyArray, regression: bool) -> Any:
+    """The most frequent label (of several the one that comes first), or the mean; None of nothing."""
+    if len(labels) == 0:
+        return None
+    return float(labels.mean()) if regression else Counter(labels.tolist()).most_common(1)[0][0]
+
+
+def _in_deviations(numbers: Floats) -> Floats:
+    """Numbers divided by their standard deviation, if they differ at all."""
+    deviation = numbers.std()
+    return numbers / deviation if deviation > 0 else numbers
+
+
+def _is_regression(valuation: Valuation, labels: AnyArray) -> bool:
+    """Whether the rows carry numbers: by the score, and by the numbers where that is the user's own."""
+    if valuation.score in SCORES:
+        return SCORES[valuation.score].task == "regressor"
+    return labels.dtype.kind == "f" and bool((labels % 1 != 0).any())

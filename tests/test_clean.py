@@ -1,0 +1,174 @@
+"""Models that clean their training data first."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.estimator_checks import check_estimator
+
+import localshapley as ls
+from localshapley.clean import harm
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        ls.CleanClassifier(KNeighborsClassifier()),
+        ls.CleanClassifier(GaussianNB(), model="knn", action="weight"),
+        ls.CleanRegressor(Ridge(), support=ls.supports.Nearest(4)),
+    ],
+    ids=["knn", "weighted", "ridge"],
+)
+def test_passes_the_checks_of_scikit_learn(estimator):
+    failed = [r for r in check_estimator(estimator, on_fail=None) if r["status"] not in ("passed", "skipped")]
+    assert not failed
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Breast Cancer with one training label in five flipped; test labels are as they were."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y))
+    train, test = order[:350], order[350:]
+    flipped = rng.choice(350, 70, replace=False)
+    labels = y[train].copy()
+    labels[flipped] = 1 - labels[flipped]
+    return X[train], labels, X[test], y[test], flipped
+
+
+@pytest.mark.parametrize(
+    ("model", "action", "gain"),
+    [
+        (DecisionTreeClassifier(random_state=0), "drop", 0.05),
+        (DecisionTreeClassifier(max_depth=6, random_state=0), "weight", 0.01),  # deeper ones learn every row by heart
+    ],
+)
+def test_cleaning_helps_where_labels_are_wrong(noisy, model, action, gain):
+    X, y, X_test, y_test, flipped = noisy
+    clean = ls.CleanClassifier(model, model="knn", action=action).fit(X, y)
+    removed = np.flatnonzero(~clean.kept_)
+    assert np.isin(removed, flipped).mean() > 0.7
+    assert np.isin(flipped, removed).mean() > 0.6
+    assert clean.score(X_test, y_test) > model.fit(X, y).score(X_test, y_test) + gain
+
+
+def test_cleaning_leaves_clean_data_nearly_alone():
+    X, y = load_breast_cancer(return_X_y=True)
+    clean = ls.CleanClassifier(make_pipeline(StandardScaler(), KNeighborsClassifier(5)), model="knn").fit(
+        StandardScaler().fit_transform(X), y
+    )
+    assert (~clean.kept_).mean() < 0.05
+
+
+def test_weights_fall_with_certainty(noisy):
+    X, y, *_ = noisy
+    clean = ls.CleanClassifier(LogisticRegression(), model="knn", action="weight").fit(X, y)
+    sure = harm(clean.valuation_) / 0.9944579
+    weight = clean._weights(clean.valuation_, y)
+    assert ((weight == 1) == (sure <= 1)).all()
+    np.testing.assert_allclose(weight[sure > 1], 1 / sure[sure > 1] ** 2)
+    expected = LogisticRegression().fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(clean.estimator_.coef_, expected.coef_)
+
+
+def test_harm_counts_test_rows_and_draws():
+    data = ls.datasets.load("iris")
+    v = ls.value(*data[:4], model="tree", support=ls.supports.Nearest(14), budget=1500, per_test=True, progress=False)
+    by_test = v.per_test.toarray()
+    n_tests = len(by_test)
+    error = np.sqrt(v.stderr**2 + n_tests * by_test.var(axis=0))
+    expected = np.divide(-v.values, error, out=np.zeros(len(error)), where=error > 0)
+    np.testing.assert_allclose(harm(v), expected, atol=1e-9)
+
+
+def test_more_confidence_removes_fewer_rows(noisy):
+    X, y, *_ = noisy
+    removed = [
+        int((~ls.CleanClassifier(KNeighborsClassifier(), confidence=c).fit(X, y).kept_).sum())
+        for c in (0.5, 0.95, 0.999)
+    ]
+    assert removed[0] > removed[1] > removed[2] > 0
+
+
+def test_works_inside_scikit_learn(noisy):
+    X, y, *_ = noisy
+    clean = ls.CleanClassifier(KNeighborsClassifier(1))
+    assert cross_val_score(clean, X, y, cv=3).mean() > cross_val_score(KNeighborsClassifier(1), X, y, cv=3).mean()
+    search = GridSearchCV(clean, {"confidence": [0.8, 0.99], "estimator__n_neighbors": [1, 3]}, cv=2).fit(X, y)
+    assert set(search.best_params_) == {"confidence", "estimator__n_neighbors"}
+    proba = clean.fit(X, y).predict_proba(X)
+    assert proba.shape == (350, 2)
+    assert not hasattr(clean, "decision_function")
+    assert hasattr(ls.CleanClassifier(LogisticRegression()), "decision_function")
+
+
+def test_frames_with_words_and_a_splitter():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "blue"], 60)
+    frame = pd.DataFrame({"colour": colour, "size": rng.normal(size=60)})
+    y = np.where((colour == "red") ^ (np.arange(60) % 15 == 0), "yes", "no")
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    model = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["colour"]), (StandardScaler(), ["size"])), KNeighborsClassifier(3)
+    )
+    clean = ls.CleanClassifier(model, cv=KFold(4), support=ls.supports.Nearest(5)).fit(frame, y)
+    assert set(clean.predict(frame)) <= {"yes", "no"}
+    assert list(clean.classes_) == ["no", "yes"]
+
+
+def test_regression_drops_what_is_far_off():
+    X, y = load_diabetes(return_X_y=True)
+    wrong = np.random.default_rng(0).choice(len(y), 30, replace=False)
+    y = y.copy()
+    y[wrong] += 600
+    clean = ls.CleanRegressor(KNeighborsRegressor(5), support=ls.supports.Nearest(8)).fit(X, y)
+    removed = np.flatnonzero(~clean.kept_)
+    assert np.isin(wrong, removed).mean() > 0.5
+    assert np.isin(removed, wrong).mean() > 0.8
+    assert clean.n_features_in_ == 10
+
+
+def test_too_few_rows_to_tell_are_all_kept():
+    clean = ls.CleanClassifier(KNeighborsClassifier(1)).fit([[0.0], [1.0], [2.0]], ["a", "a", "b"])
+    assert clean.valuation_ is None
+    assert clean.kept_.all()
+
+
+def test_no_class_is_emptied():
+    X = np.arange(40.0)[:, None]
+    y = np.zeros(40, dtype=int)
+    y[[10, 30]] = 1
+    clean = ls.CleanClassifier(KNeighborsClassifier(3), confidence=0.01, cv=2).fit(X, y)
+    assert set(y[clean.kept_]) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"action": "burn"}, "action must be one of 'drop', 'weight'"),
+        ({"confidence": 95}, "confidence must be between 0 and 1"),
+        ({"action": "weight"}, "KNeighborsClassifier does not"),
+        ({"cv": 1}, "number of folds"),
+    ],
+)
+def test_bad_settings(noisy, settings, message):
+    with pytest.raises(ls.InvalidArgumentError, match=message):
+        ls.CleanClassifier(KNeighborsClassifier(), **settings).fit(*noisy[:2])
+
+
+def test_unfitted():
+    clean = ls.CleanClassifier(RandomForestClassifier())
+    for name in ("classes_", "n_features_in_"):
+        assert not hasattr(clean, name)

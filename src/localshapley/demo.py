@@ -33,7 +33,13 @@ def run_demo(out: Path, seed: int, say: Callable[[str], None]) -> None:
     out.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame(data.X, columns=data.feature_names).round(2)
     rows.insert(0, "label flipped", np.isin(np.arange(len(y)), flipped))
-    rows.insert(0, "label", np.array(["malignant", "benign"])[y])
     valuation.to_frame().to_csv(out / "values.csv")
-    write_report(out / "report.html", valuation, rows, levels=plan.levels, title="Breast Cancer, 5 % of labels flipped")
+    write_report(
+        out / "report.html",
+        valuation,
+        rows,
+        y=np.array(["malignant", "benign"])[y],
+        levels=plan.levels,
+        title="Breast Cancer, 5 % of labels flipped",
+    )
     say(f"Wrote {out / 'values.csv'} and {out / 'report.html'}.")

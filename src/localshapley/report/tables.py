@@ -1,0 +1,120 @@
+"""Tables as plain data: columns with a kind, rows of cells that JSON can hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from math import floor, isfinite, log10
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+MAX_TEXT = 60
+"""Characters of a cell; the rest is cut off."""
+MAX_NUMBER = 2**53
+"""Beyond it a number of double precision may not be what the user's table says."""
+
+Column = tuple[dict[str, Any], list[Any]]
+Table = dict[str, Any]
+
+
+def text_column(name: object, cells: Iterable[Any], *, choice: bool = False) -> Column:
+    """A column of texts; with `choice` the page offers its values as a filter."""
+    column = {"name": text(name), "kind": "text"}
+    return column | {"choice": True} if choice else column, [text(cell) for cell in cells]
+
+
+def number_column(
+    name: object, cells: Sequence[Any] | np.ndarray | pd.Series, *, decimals: int | None = None, sign: bool = False
+) -> Column:
+    """A column of numbers, as long as they are shown; with `sign` the page offers below and above zero as a filter."""
+    numbers = np.asarray(cells, dtype=np.float64)
+    decimals = decimals_of(numbers) if decimals is None else decimals
+    column = {"name": text(name), "kind": "number", "decimals": decimals}
+    return column | {"sign": True} if sign else column, [number(x, decimals) for x in numbers]
+
+
+def image_column(name: str, images: Iterable[str]) -> Column:
+    """A column of PNG images, each as base64."""
+    return {"name": name, "kind": "image"}, list(images)
+
+
+def any_column(name: object, cells: pd.Series) -> Column:
+    """A column of the user's table: numbers stay numbers, everything else becomes text."""
+    is_number = pd.api.types.is_any_real_numeric_dtype(cells)
+    numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan) if is_number else np.array([np.inf])
+    fits = np.nan_to_num(np.abs(numbers)).max(initial=0) < MAX_NUMBER
+    return number_column(name, numbers) if fits else text_column(name, cells)
+
+
+def as_table(columns: Iterable[Column]) -> Table:
+    """Columns side by side: ``{"columns": [...], "rows": [[...], ...]}``."""
+    heads, cells = zip(*columns, strict=True)
+    return {"columns": list(heads), "rows": [list(row) for row in zip(*cells, strict=True)]}
+
+
+def take(table: Table, positions: Iterable[int]) -> Table:
+    """Some rows of a table, in the order given."""
+    return {"columns": table["columns"], "rows": [table["rows"][i] for i in positions]}
+
+
+def text(cell: Any) -> str:
+    """Any object as a short text of valid characters; nothing for a missing one."""
+    if cell is None or cell is pd.NaT or cell is pd.NA or (isinstance(cell, float) and np.isnan(cell)):
+        return ""
+    if isinstance(cell, tuple):
+        words = " / ".join(text(part) for part in cell)
+    elif isinstance(cell, pd.Timestamp) and cell == cell.normalize():
+        words = cell.date().isoformat()
+    elif isinstance(cell, float | np.floating):
+        words = f"{cell:.6g}"
+    else:
+        words = str(cell)
+    words = words.encode("utf-8", "replace").decode()
+    return words if len(words) <= MAX_TEXT else words[: MAX_TEXT - 1] + "…"
+
+
+def number(x: float, decimals: int | None = None) -> int | float | None:
+    """A number to some decimals, or to five digits where they are not given or would leave nothing of it.
+
+    None where it is not finite.
+    """
+    if not isfinite(x):
+        return None
+    short = 0.0 if decimals is None else round(float(x), decimals)
+    short = short or float(f"{x:.5g}")
+    return int(short) if short == floor(short) and abs(short) < MAX_NUMBER else short
+
+
+def show(cell: Any, column: dict[str, Any]) -> str:
+    """A cell as the page prints it; `script.js` has the same function."""
+    if column["kind"] != "number":
+        return str(cell)
+    if cell is None:
+        return ""
+    decimals = column["decimals"]
+    return f"{cell:.3e}" if decimals is None else f"{cell:.{decimals}f}"
+
+
+def to_script(data: Any) -> Markup:
+    """JSON that may stand inside a script element: nothing in it can end the element or start another."""
+    words = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Markup(words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
+
+
+def decimals_of(numbers: np.ndarray) -> int | None:
+    """Decimals that give a typical number four digits; None where only powers of ten can show the numbers."""
+    finite = np.abs(numbers[np.isfinite(numbers) & (numbers != 0)])
+    if not len(finite):
+        return 0
+    decimals = max(3 - floor(log10(float(np.median(finite)))), 0)
+    if decimals > 8 or finite.max() >= MAX_NUMBER:
+        return None
+    return next((d for d in range(decimals) if np.allclose(finite.round(d), finite, rtol=1e-9, atol=0)), decimals)
+
+
+def size_of(column: Column) -> int:
+    """Bytes that a column takes in the page."""
+    return len(to_script(column[1]).encode())

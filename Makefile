@@ -7,7 +7,7 @@ demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
 
 test: .venv-test/installed
-	.venv-test/bin/python -m pytest
+	.venv-test/bin/python -m pytest --numprocesses auto --dist worksteal
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check .

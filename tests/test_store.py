@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from localshapley import store_file
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.store import Store, StoreError
-from localshapley.store_cli import app
+from localshapley.cli.store import app
 
 ONE, TWO = b"fingerprint one.", b"fingerprint two."
 POOL = np.random.default_rng(99).integers(0, 2**64, (200, 2), dtype=np.uint64)  # digests of test rows
@@ -902,7 +902,7 @@ class TestCommandLine:
         (tmp_path / "empty").touch()
         (tmp_path / "text").write_text("x" * 1000)
         os.truncate(filled(tmp_path / "cut"), 20_000)
-        script = "from localshapley.store_cli import app; app()"
+        script = "from localshapley.cli.store import app; app()"
         for command, name, says in (
             ("info", "no", "does not exist"),
             ("vacuum", "empty", "is empty"),
@@ -919,5 +919,5 @@ class TestCommandLine:
         assert os.path.getsize(tmp_path / "empty") == 0
 
     def test_nothing_heavy_is_imported_for_the_help(self):
-        script = "import localshapley.store_cli, sys; print([m for m in ('numpy', 'sqlite3') if m in sys.modules])"
+        script = "import localshapley.cli.store, sys; print([m for m in ('numpy', 'sqlite3') if m in sys.modules])"
         assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "[]"

@@ -197,7 +197,7 @@ class TestAgainstScikitLearn:
             {"random_state": None},
             {"ccp_alpha": 0, "min_weight_fraction_leaf": 0},
         ],
-        ids=str,
+        ids=lambda given: str(given).split(" at 0x")[0],
     )
     def test_settings(self, settings):
         rng = np.random.default_rng(5)

@@ -56,7 +56,7 @@ def value(
         Labels (text or numbers) for a classifier, numbers for a regressor.
     model : scikit-learn estimator, name or `localshapley.models` object
         What is trained on each coalition of rows: your own model, as it is. Names are ``"knn"``, ``"tree"``,
-        ``"forest"``, ``"svm"``, ``"logistic"`` and ``"ridge"``.
+        ``"forest"``, ``"svm"``, ``"logistic"`` and ``"ridge"``; a regressor if `y` holds fractions.
     cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
         In place of test rows: every row is a test row for the rows of the other folds, and is valued by the folds
         that it is not in. All folds are one run, and a coalition that several of them share is trained once.

@@ -304,7 +304,7 @@ def _play_sampled(
                 break
             look = sampler.look(look, tally.seconds)
             looks = [*_every_second(looks, MAX_LOOKS), look]
-            bar.say(f"relative error {look.relative_error:.3g}")
+            bar.reached(look.relative_error, rule.aim if rule is not None else None)
             if look.exact:
                 stopped = "every subset trained"
                 break

@@ -30,6 +30,10 @@ from localshapley.supports.embedding import Embedding
 from localshapley.supports.given import Given
 
 
+MANY_NUMBERS = 50
+"""Floats that are whole, but more different ones than this, are amounts and not classes to a model's name."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A valuation that is ready to be paid for: games, and a trainer for their coalitions."""
@@ -241,7 +245,9 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 def _known_table(X: Any) -> Any:
-    """Tables of other libraries (polars, pyarrow) as pandas."""
+    """Tables of other libraries (polars, pyarrow) as pandas, sparse ones in a form that has rows."""
+    if sparse.issparse(X):
+        return sparse.csr_matrix(X)
     return X.to_pandas().rename_axis("row") if hasattr(X, "to_pandas") else X
 
 
@@ -318,8 +324,8 @@ def _check_numbers(name: str, y: AnyArray) -> AnyArray:
 def _check_model(model: Any, labels: AnyArray) -> Any:
     """The estimator behind the `model` argument."""
     if isinstance(model, str):
-        fractions = labels.dtype.kind == "f" and bool((labels % 1 != 0).any())
-        model = named(model, regression=fractions or model == "ridge")
+        amounts = labels.dtype.kind == "f" and (bool((labels % 1 != 0).any()) or len(np.unique(labels)) > MANY_NUMBERS)
+        model = named(model, regression=amounts or model == "ridge")
     estimator = model.estimator if isinstance(model, Estimator) else model
     if isinstance(estimator, type):
         raise InvalidArgumentError(f"model is a class; give an instance of it: {estimator.__name__}().")

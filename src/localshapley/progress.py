@@ -1,4 +1,4 @@
-"""A progress bar for runs that take longer than a moment."""
+"""A progress bar for runs that take longer than a moment, plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import sys
 from collections.abc import Callable
 from time import perf_counter
 from types import TracebackType
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from localshapley.counts import duration
 
 ProgressSetting: TypeAlias = bool | Callable[[int, int | None], None] | None
 
 PATIENCE = 1.0
 """Seconds before a bar appears by itself."""
+BETWEEN_LINES = 5.0
+"""Seconds between two lines where there is no terminal."""
 
 
 def is_wanted(setting: ProgressSetting) -> bool:
@@ -20,19 +24,23 @@ def is_wanted(setting: ProgressSetting) -> bool:
 
 
 class Progress:
-    """Shows trainings done on standard error.
+    """Shows trainings done on standard error, their rate, how good the values are and the time left.
 
-    `setting` is None (a bar on a terminal, once the run has taken a second), True (always), False (never) or a
-    function that is called with the number done and the total (None where it is not known).
+    `setting` is None (a bar on a terminal, once the run has taken a second), True (there always, elsewhere a line every
+    few seconds), False (never) or a function that is called with the number done and the total (None where it is not
+    known).
     """
 
     def __init__(self, setting: ProgressSetting, total: int | None, label: str) -> None:
         self._callback = setting if callable(setting) else None
         self._wanted = is_wanted(setting)
-        self._at_once = setting is True
+        self._terminal = sys.stderr.isatty()
+        self._patience = 0.0 if setting is True and self._terminal else PATIENCE
         self._total, self._label, self._done = total, label, 0
-        self._started = perf_counter()
-        self._bar: object = None
+        self._expected: float | None = total
+        self._text = ""
+        self._started = self._last_line = perf_counter()
+        self._bar: Any = None
 
     def __enter__(self) -> Progress:
         return self
@@ -41,36 +49,58 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()  # type: ignore[attr-defined]
+            self._bar.stop()
 
     def advance(self, n: int) -> None:
         """Count `n` more trainings as done."""
         self._done += n
         if self._callback:
             self._callback(self._done, self._total)
-        elif self._wanted and (self._at_once or perf_counter() - self._started > PATIENCE):
+        elif self._wanted and perf_counter() - self._started > self._patience:
             self._show()
 
-    def say(self, text: str) -> None:
-        """Tell how far the run is, beside the bar."""
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], description=f"{self._label}, {text}")  # type: ignore[attr-defined]
+    def reached(self, relative_error: float, aim: float | None) -> None:
+        """Take in how good the values are; errors shrink with the root of the trainings, which tells the time left."""
+        self._text = f"relative error {relative_error:.2g}" + (f" (target {aim:g})" if aim else "")
+        if aim:
+            needed = self._done * max(relative_error / aim, 1.0) ** 2
+            self._expected = needed if self._total is None else min(needed, self._total)
 
     def _show(self) -> None:
+        if self._terminal:
+            self._bar = self._bar or self._new_bar()
+            self._bar.update(
+                self._bar.task_ids[0], completed=self._done, total=self._expected, status=", ".join(self._status())
+            )
+        elif perf_counter() - self._last_line > BETWEEN_LINES:
+            self._last_line = perf_counter()
+            print(f"{self._label}: {', '.join(self._status())}", file=sys.stderr, flush=True)
+
+    def _status(self) -> list[str]:
+        """What to say: trainings, rate, relative error, time left."""
+        seconds = perf_counter() - self._started
+        about = "" if self._expected == self._total else "about "
+        of = f" of {about}{self._expected:,.0f}" if self._expected is not None else ""
+        parts = [f"{self._done:,}{of}", f"{self._done / max(seconds, 1e-9):,.0f}/s"]
+        if self._text:
+            parts.append(self._text)
+        if self._expected is not None and self._done:
+            left = seconds * max(self._expected / self._done - 1, 0.0)
+            parts.append(f"{about}{duration(left)} left")
+        return parts
+
+    def _new_bar(self) -> Any:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bar
 
-        if self._bar is None:
-            bar = Bar(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            bar.add_task(self._label, total=self._total)
-            bar.start()
-            self._bar = bar
-        self._bar.update(self._bar.task_ids[0], completed=self._done)  # type: ignore[attr-defined]
+        bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[status]}"),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        bar.add_task(self._label, total=self._expected, status="")
+        bar.start()
+        return bar

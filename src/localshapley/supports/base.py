@@ -110,7 +110,7 @@ def check_finite(space: Space, owner: str) -> None:
         values = np.asarray(values)
         if values.dtype.kind not in "biuf" or not np.isfinite(values).all():
             raise InvalidArgumentError(
-                f"{owner} measures distances, but {name} has missing or non-numeric values in the space of "
+                f"{owner} measures distances, but {name} has missing (NaN) or non-numeric values in the space of "
                 "the model; put an imputer or encoder before the model in a Pipeline, or give supports.Embedding "
                 "or supports.Given."
             )

@@ -1,0 +1,5 @@
+"""`python -m localshapley`."""
+
+from localshapley.cli import main
+
+main()

@@ -1,0 +1,5 @@
+"""`python -m localshapley.cli`."""
+
+from localshapley.cli import main
+
+main()

@@ -1,0 +1,66 @@
+"""What commands print: text for people, or one JSON document."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.cli.options import Output
+
+
+class Speaker:
+    """Prints answers on standard output, and all else on standard error."""
+
+    def __init__(self, output: Output) -> None:
+        self._json, self._quiet = output.json, output.quiet
+
+    def status(self, text: str) -> None:
+        """Say what is going on."""
+        if not self._quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def answer(self, document: dict[str, Any], text: str) -> None:
+        """Print what was asked for."""
+        if self._json:
+            from localshapley import __version__
+
+            text = json.dumps(plain({"localshapley": __version__, **document}), indent=1, allow_nan=False)
+        try:
+            print(text, flush=True)
+        except BrokenPipeError:  # the reader has seen enough, and files are written by now
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def plain(value: Any) -> Any:
+    """Numbers, texts, lists and dicts in place of everything else; what is not a number becomes null."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(entry) for entry in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return None if value is None or value is pd.NA or value is pd.NaT else str(value)
+
+
+def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table with its index."""
+    return [{str(name): cell for name, cell in row.items()} for row in table.reset_index().to_dict("records")]
+
+
+def table_text(table: pd.DataFrame, rows: pd.Index | None = None) -> str:
+    """A table for a terminal, some of its rows or all of them; lists are joined."""
+    shown = (table if rows is None else table.loc[rows]).copy()
+    for name in shown.columns:
+        if shown[name].map(lambda cell: isinstance(cell, list)).any():
+            shown[name] = [", ".join(map(str, cell[:5])) for cell in shown[name]]
+    text: str = shown.reset_index().to_string(index=False, float_format="{:.4g}".format, max_colwidth=40)
+    return text

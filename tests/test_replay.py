@@ -234,6 +234,13 @@ class TestDescribe:
         assert describe(np.arange(5)) == describe(np.arange(10)[:5])
         assert describe(np.arange(5)) != describe(np.arange(5.0))
 
+    def test_tensors_by_contents(self):
+        torch = pytest.importorskip("torch")
+        one, two = (torch.nn.Linear(2, 2) for _ in range(2))
+        assert describe(one) != describe(two)
+        two.load_state_dict(one.state_dict())
+        assert describe(one) == describe(two)
+
     def test_it_is_the_same_in_another_process(self):
         code = "from localshapley.contents import describe; import localshapley as ls; from sklearn.svm import SVC;"
         code += "print(describe([SVC(gamma=2), ls.scores.Confidence(), {'b', 'a'}, {1: (2, None)}]))"

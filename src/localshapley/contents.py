@@ -104,6 +104,8 @@ def describe(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.dtype != object:
         contents = blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
         return f"array({value.dtype}, {value.shape}, {contents})"
+    if hasattr(value, "detach") and hasattr(value, "numpy"):  # a tensor of PyTorch
+        return f"tensor({describe(value.detach().cpu().numpy())})"
     if isinstance(value, dict):
         return "{" + ", ".join(sorted(f"{describe(k)}: {describe(v)}" for k, v in value.items())) + "}"
     if isinstance(value, set | frozenset):

@@ -232,7 +232,7 @@ class Valuation:
 
 
 def _cost_in_words(cost: Cost) -> str:
-    done = f"{cost.trainings:,} trainings in" if cost.trainings else "no training,"
+    done = f"{cost.trainings:,} training{'s' * (cost.trainings > 1)} in" if cost.trainings else "no training,"
     extra = [f"{n:,} {what}" for n, what in ((cost.stored, "from the store"), (cost.reused, "saved by reuse")) if n]
     return ", ".join([f"{done} {cost.seconds:.2f} s", *extra])
 

@@ -27,6 +27,8 @@ BUNDLED = {
 }
 FROM_FILES = {
     "mnist": "70,000 images of 28 × 28 pixels, digits 0 to 9 (from files)",
+    "adult": "48,842 people, 14 columns, income over 50K or not (from files)",
+    "bank": "4,521 calls of a bank, 15 columns, offer taken or not (from files)",
     "cora": "2,708 papers that cite each other, 7 subjects (from files)",
     "citeseer": "3,327 papers that cite each other, 6 subjects (from files)",
     "pubmed": "19,717 papers that cite each other, 3 subjects (from files)",

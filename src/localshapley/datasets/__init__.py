@@ -1,5 +1,21 @@
 """Data sets with fixed splits, for examples, tests and experiments."""
 
 from localshapley.datasets.bundled import NAMES, Dataset, load
+from localshapley.datasets.encoded import Encoded, mnist_features
+from localshapley.datasets.files import DataError
+from localshapley.datasets.mnist import load_mnist
+from localshapley.datasets.planetoid import Graph, load_graph
+from localshapley.datasets.tabular import load_tabular
 
-__all__ = ["NAMES", "Dataset", "load"]
+__all__ = [
+    "NAMES",
+    "DataError",
+    "Dataset",
+    "Encoded",
+    "Graph",
+    "load",
+    "load_graph",
+    "load_mnist",
+    "load_tabular",
+    "mnist_features",
+]

@@ -23,6 +23,7 @@ _HOME = {
     "sklearn.svm.SVR": ("svm", "SVRTrainer"),
     "sklearn.linear_model.LogisticRegression": ("linear", "LogisticTrainer"),
     "sklearn.linear_model.Ridge": ("linear", "RidgeTrainer"),
+    "localshapley.models.Head": ("head", "HeadTrainer"),
 }
 
 

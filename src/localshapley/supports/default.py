@@ -23,6 +23,7 @@ from sklearn.tree import BaseDecisionTree
 
 from localshapley.supports.base import Support
 from localshapley.supports.dual import Dual
+from localshapley.supports.embedding import Embedding
 from localshapley.supports.kernel import Kernel
 from localshapley.supports.nearest import Nearest, Radius
 from localshapley.supports.tree import Leaves, TreeNode
@@ -58,6 +59,8 @@ def default_support(model: Any) -> tuple[Support, bool]:
         return TreeNode(), True
     if isinstance(model, FORESTS):
         return Leaves(), True
+    if getattr(model, "encoder", None) is not None:  # a head on frozen embeddings
+        return Embedding(model.encoder), False
     return Nearest(20, standardise=True), False
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +25,10 @@ class Embedding(Support):
 
     Parameters
     ----------
-    encoder : callable, fitted transformer, or pair of arrays
-        A function from rows (as the user gave them) to vectors; an object with `transform` that is fitted; or the
-        vectors themselves, ``(of the training rows, of the test rows)``.
+    encoder : torch module, callable, fitted transformer, or pair of arrays
+        A torch module, which runs in evaluation mode, some rows at a time, where it is; a function from rows (as the
+        user gave them) to vectors; an object with `transform` that is fitted; or the vectors themselves, ``(of the
+        training rows, of the test rows)``.
     n : int, default=20
     metric : str, default="euclidean"
     max_size : int, optional
@@ -71,7 +75,7 @@ class Embedding(Support):
         if isinstance(self.encoder, tuple | list):
             encoded = tuple(self.encoder)
         else:
-            encode = getattr(self.encoder, "transform", self.encoder)
+            encode = _encoding(self.encoder)
             encoded = (encode(space.raw), encode(space.raw_test))
         train, test = (_as_vectors(e) for e in encoded)
         for name, vectors, rows in (("training", train, space.raw), ("test", test, space.raw_test)):
@@ -90,6 +94,17 @@ class Embedding(Support):
     def larger(self) -> str:
         """A support twice as large."""
         return f"supports.Embedding(encoder, {2 * self.n})"
+
+
+def _encoding(encoder: Any) -> Callable[[Any], Any]:
+    """The function from rows to vectors."""
+    torch = sys.modules.get("torch")  # whoever has a module has imported it
+    if torch is not None and isinstance(encoder, torch.nn.Module):
+        from localshapley.models.head import encode
+
+        return partial(encode, encoder)
+    function: Callable[[Any], Any] = getattr(encoder, "transform", encoder)
+    return function
 
 
 def _as_vectors(encoded: Any) -> Any:

@@ -1,0 +1,464 @@
+"""In-Run Data Shapley: values of the rows along one run of stochastic gradient descent.
+
+A step on the batch `B` moves the parameters by `−ε Σ_{i∈B} g_i`: `g_i` is the gradient of row i's loss, `ε` the
+learning rate over the size of the batch. A coalition of the batch is worth the fall of the test loss L after a step
+with its rows alone. To first order that is `ε ∇L·Σ g_i`, to second order `−(ε²/2) (Σ g_i)ᵀ H (Σ g_i)` comes on top,
+with the Hessian H of L. The Shapley value shares the product of two rows equally between them, so that
+
+    φ_i = g_i · (ε ∇L − (ε²/2) H Σ_{j∈B} g_j),
+
+one inner product for each row. Those of all rows are one derivative of their losses in one direction: forward-mode
+differentiation gives them in one pass, and no gradient of a single row is ever formed, whatever the layers are.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor, nn
+from torch.func import functional_call, grad, jvp
+
+from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.models.head import as_device
+from localshapley.progress import Progress, ProgressSetting
+from localshapley.supports.base import check_positive, check_whole
+from localshapley.valuation import Cost, Valuation
+
+Params: TypeAlias = dict[str, Tensor]
+"""Tensors by name, as in `torch.func`."""
+
+
+def in_run_values(
+    params: Params,
+    losses: Callable[[Params, Ints], Tensor],
+    test_loss: Callable[[Params], Tensor],
+    n_rows: int,
+    *,
+    order: int = 1,
+    epochs: int = 200,
+    batch_size: int = 64,
+    lr: float = 0.01,
+    seed: int = 0,
+    progress: ProgressSetting = None,
+) -> tuple[Floats, Params]:
+    """Values of the rows along one run of gradient descent on any losses (Wang et al., 2024).
+
+    Parameters
+    ----------
+    params : dict of tensors
+        Where the run begins; not changed.
+    losses : callable
+        `losses(params, batch) -> tensor of shape (len(batch),)`: the loss of each of some rows. `batch` is an array
+        of row numbers.
+    test_loss : callable
+        `test_loss(params) -> tensor with one number`: what the rows are to bring down.
+    n_rows : int
+    order : {1, 2}, default=1
+        Of the expansion of the test loss after a step; 2 takes into account that rows of a batch do the same work.
+    epochs : int, default=200
+    batch_size : int, default=64
+    lr : float, default=0.01
+        Learning rate, for the mean loss of a batch.
+    seed : int, default=0
+        Seed of the batches.
+    progress : bool or callable, optional
+        As in `value`; it counts steps.
+
+    Returns
+    -------
+    values : array of shape (n_rows,)
+        What each row did to bring the test loss down; they add up to nearly its fall over the run.
+    params : dict of tensors
+        Where the run ended.
+
+    Examples
+    --------
+    Two rows pull one number to 1 and to −1; the test wants it at 1.
+
+    >>> import torch
+    >>> rows = torch.tensor([1.0, -1.0])
+    >>> start = {"number": torch.tensor(0.0)}
+    >>> values, _ = in_run_values(
+    ...     start, lambda p, batch: (p["number"] - rows[batch]) ** 2, lambda p: (p["number"] - 1) ** 2, 2, epochs=1
+    ... )
+    >>> values.round(3)
+    array([ 0.02, -0.02])
+    """
+    _check_settings("in_run_values", order, epochs, batch_size, lr)
+    params = {name: tensor.detach().clone() for name, tensor in params.items()}
+    values = torch.zeros(n_rows, dtype=torch.float64, device=next(iter(params.values())).device)
+    n_steps = epochs * -(-n_rows // batch_size)
+    with Progress(progress, n_steps, "gradient steps") as bar:
+        for batch in _batches(n_rows, epochs, batch_size, seed):
+            gained, params = _step(params, _of(losses, batch), test_loss, lr / len(batch), order)
+            values[batch] += gained
+            bar.advance(1)
+    found: Floats = values.cpu().numpy()
+    if not np.isfinite(found).all():
+        raise InvalidArgumentError(f"lr={lr!r} is too large: the losses of the run are no numbers; give a smaller one.")
+    return found, params
+
+
+def in_run_shapley(
+    module: Any,
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    order: int = 1,
+    epochs: int = 200,
+    batch_size: int = 64,
+    lr: float = 0.01,
+    seed: int = 0,
+    device: str = "auto",
+    progress: ProgressSetting = None,
+) -> Valuation:
+    """Values of training rows along one run of gradient descent on a network (Wang et al., 2024).
+
+    The run begins with the parameters that the network has, and does not change them. Values are in units of log loss,
+    summed over the test rows, and add up to nearly its fall over the run.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        From rows to one number for each class. It runs in evaluation mode, without dropout; its operations must know
+        forward-mode differentiation, as the usual layers do.
+    X, X_test : array of shape (n_rows, ...)
+        Rows in the form that the network takes.
+    y, y_test : array of shape (n_rows,)
+        Labels; sorted, they are the outputs of the network.
+    order, epochs, batch_size, lr, seed, progress
+        As in `in_run_values`.
+    device : str, default="auto"
+        Where to compute: ``"cpu"``, ``"cuda"``, or ``"auto"``, which is a GPU if there is one.
+
+    Returns
+    -------
+    Valuation
+
+    References
+    ----------
+    J. T. Wang, P. Mittal, D. Song, R. Jia, Data Shapley in one training run, arXiv:2406.11011 (2024).
+    """
+    if not isinstance(module, nn.Module):
+        raise InvalidArgumentError(f"module must be a torch.nn.Module; got {type(module).__name__}.")
+    params = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    if not params:
+        raise InvalidArgumentError("module has no parameters to train; give one with requires_grad=True.")
+    where, dtype = as_device(device), next(iter(params.values())).dtype
+    rows, test_rows = (torch.tensor(_as_array(table), dtype=dtype, device=where) for table in (X, X_test))
+    labels, test_labels = np.asarray(y), np.asarray(y_test)
+    for name, given, table in (("y", labels, rows), ("y_test", test_labels, test_rows)):
+        if given.shape != (len(table),):
+            raise InvalidArgumentError(
+                f"{name} must have one label for each of the {len(table)} rows; got shape {given.shape}."
+            )
+    classes, codes = np.unique(labels, return_inverse=True)
+    test_codes = _codes_of(test_labels, classes)
+    truth, test_truth = (torch.as_tensor(found, device=where) for found in (codes, test_codes))
+    fixed = {name: tensor.detach().to(where) for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+
+    def outputs(p: Params, table: Tensor) -> Tensor:
+        found: Tensor = functional_call(module, {**fixed, **p}, (table,))
+        return found
+
+    was_training = module.training
+    module.eval()
+    try:
+        shape = tuple(outputs({}, rows[:1]).shape)
+        if len(shape) != 2 or shape[1] < len(classes):
+            raise InvalidArgumentError(
+                f"module must give one number for each of the {len(classes)} classes of y; one row gave shape {shape}."
+            )
+        return _valued(
+            "in_run_shapley",
+            {name: fixed[name] for name in params},
+            lambda p, batch: _log_losses(outputs(p, rows[batch]), truth[batch]),
+            lambda p: _log_losses(outputs(p, test_rows), test_truth).sum(),
+            (len(rows), len(test_rows)),
+            type(module).__name__,
+            order=order,
+            epochs=epochs,
+            batch_size=batch_size,
+            lr=lr,
+            seed=seed,
+            progress=progress,
+        )
+    finally:
+        module.train(was_training)
+
+
+def in_run_nodes(
+    adjacency: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    test: Any,
+    *,
+    hidden: int = 16,
+    order: int = 1,
+    epochs: int = 200,
+    batch_size: int = 64,
+    lr: float = 0.01,
+    seed: int = 0,
+    device: str = "auto",
+    progress: ProgressSetting = None,
+) -> Valuation:
+    """Values of training nodes along one run of gradient descent on a graph convolution network of two layers.
+
+    A node's loss is that of its own label; the whole graph, with the features of all nodes, is there throughout.
+
+    Parameters
+    ----------
+    adjacency : array or SciPy sparse matrix of shape (n_nodes, n_nodes)
+        Symmetric; loops are added.
+    X : array or SciPy sparse matrix of shape (n_nodes, n_features)
+        Features as the network is to see them; nothing is scaled.
+    y : int array of shape (n_nodes,)
+        Class codes from 0; of nodes that are neither in `train` nor in `test`, anything.
+    train, test : int arrays
+        Node numbers.
+    hidden : int, default=16
+        Units of the hidden layer.
+    order, epochs, batch_size, lr, progress
+        As in `in_run_values`.
+    seed : int, default=0
+        Seed of the first weights and of the batches.
+    device : str, default="auto"
+        As in `in_run_shapley`.
+
+    Returns
+    -------
+    Valuation
+        One value for each entry of `train`, in its order, in units of log loss summed over the test nodes.
+    """
+    check_whole("in_run_nodes", "hidden", hidden)
+    train, test, codes = (np.asarray(array) for array in (train, test, y))
+    n_nodes = adjacency.shape[0]
+    for name, nodes in (("train", train), ("test", test)):
+        if (
+            nodes.ndim != 1
+            or not len(nodes)
+            or nodes.dtype.kind not in "iu"
+            or not 0 <= nodes.min() <= nodes.max() < n_nodes
+        ):
+            raise InvalidArgumentError(f"{name} must be a list of node numbers from 0 to {n_nodes - 1}.")
+        if codes.shape != (n_nodes,) or codes.dtype.kind not in "iu" or codes[nodes].min() < 0:
+            raise InvalidArgumentError(
+                f"y must have a class code from 0 for each of the {n_nodes} nodes that {name} names."
+            )
+    if X.shape[0] != n_nodes:
+        raise InvalidArgumentError(f"X has {X.shape[0]} rows, adjacency has {n_nodes}; both need one for each node.")
+    where = as_device(device)
+    spread = _normalised(adjacency)
+    mixed = Sparse.of(spread @ sparse.csr_matrix(X), where)  # the first convolution needs no weights
+    mix = Sparse.of(spread, where)
+    truth = torch.as_tensor(codes.astype(np.int64), device=where)
+
+    def losses(p: Params, nodes: Ints) -> Tensor:
+        units = torch.relu(mixed @ p["first"] + p["first_bias"])
+        outputs = mix @ (units @ p["second"]) + p["second_bias"]
+        return _log_losses(outputs[nodes], truth[nodes])
+
+    return _valued(
+        "in_run_nodes",
+        _first_weights(X.shape[1], hidden, int(codes[np.concatenate([train, test])].max()) + 1, seed, where),
+        lambda p, batch: losses(p, train[batch]),
+        lambda p: losses(p, test).sum(),
+        (len(train), len(test)),
+        f"graph convolution network of two layers, {hidden} units",
+        order=order,
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        seed=seed,
+        progress=progress,
+    )
+
+
+def _valued(
+    owner: str,
+    params: Params,
+    losses: Callable[[Params, Ints], Tensor],
+    test_loss: Callable[[Params], Tensor],
+    sizes: tuple[int, int],
+    model: str,
+    *,
+    order: int,
+    epochs: int,
+    batch_size: int,
+    lr: float,
+    seed: int,
+    progress: ProgressSetting,
+) -> Valuation:
+    """Run, and tell about it; `sizes` are the numbers of training and test rows."""
+    _check_settings(owner, order, epochs, batch_size, lr)
+    started = perf_counter()
+    n_rows, n_tests = sizes
+    values, end = in_run_values(
+        params,
+        losses,
+        test_loss,
+        n_rows,
+        order=order,
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        seed=seed,
+        progress=progress,
+    )
+    before, after = (float(test_loss(p)) / n_tests for p in (params, end))
+    return Valuation(
+        values=values,
+        stderr=np.zeros(n_rows),
+        cost=Cost("stochastic gradient descent", 1, 0, 0, 0, 0, perf_counter() - started),
+        support_sizes=np.full(n_tests, n_rows),
+        n_tests=np.full(n_rows, n_tests),
+        method=f"in-run, order {order}",
+        model=model,
+        score="log_loss",
+        support="Everything()",
+        stopped=f"after {epochs} epochs; mean test loss from {before:.4g} to {after:.4g}",
+        notes=["the values are of this one run; another seed gives others, and stderr does not tell how far off."],
+    )
+
+
+def _step(
+    params: Params, losses: Callable[[Params], Tensor], test_loss: Callable[[Params], Tensor], size: float, order: int
+) -> tuple[Tensor, Params]:
+    """Step down the sum of the losses, times `size`; returns what each loss gained on the way, and the parameters."""
+    total = grad(lambda p: losses(p).sum())(params)
+    if order == 1:
+        slope = grad(test_loss)(params)
+        direction = {name: size * slope[name] for name in params}
+    else:
+        slope, bend = _derivative(grad(test_loss), params, total)
+        direction = {name: size * slope[name] - size**2 / 2 * bend[name] for name in params}
+    _, gained = _derivative(losses, params, direction)
+    return gained, {name: tensor - size * total[name] for name, tensor in params.items()}
+
+
+def _of(losses: Callable[[Params, Ints], Tensor], batch: Ints) -> Callable[[Params], Tensor]:
+    return lambda p: losses(p, batch)
+
+
+def _derivative(function: Callable[[Params], Any], params: Params, direction: Params) -> tuple[Any, Any]:
+    """A function's value and its derivative in a direction."""
+    value, change = jvp(function, (params,), (direction,))  # type: ignore[misc]
+    return value, change
+
+
+def _batches(n_rows: int, epochs: int, batch_size: int, seed: int) -> Iterator[Ints]:
+    """Row numbers of each step: every row once an epoch, in an order of its own."""
+    rng = np.random.default_rng(seed)
+    for _ in range(epochs):
+        order = rng.permutation(n_rows)
+        yield from (order[start : start + batch_size] for start in range(0, n_rows, batch_size))
+
+
+def _log_losses(outputs: Tensor, codes: Tensor) -> Tensor:
+    return -outputs.log_softmax(dim=1).gather(1, codes[:, None])[:, 0]
+
+
+def _normalised(adjacency: Any) -> sparse.csr_matrix:
+    """The matrix that a graph convolution multiplies by: `D^(−1/2) (A + I) D^(−1/2)` with the degrees D of `A + I`."""
+    looped = sparse.csr_matrix(adjacency) + sparse.eye(adjacency.shape[0], format="csr")
+    scale = sparse.diags(1 / np.sqrt(np.asarray(looped.sum(axis=1)).ravel()))
+    return sparse.csr_matrix(scale @ looped @ scale)
+
+
+class Sparse:
+    """A fixed sparse matrix that multiplies tensors, and is differentiated through both ways, any number of times."""
+
+    def __init__(self, matrix: Tensor, transposed: Tensor) -> None:
+        self.matrix, self.transposed = matrix, transposed
+
+    @classmethod
+    def of(cls, matrix: sparse.csr_matrix, device: torch.device) -> Sparse:
+        """Put a SciPy matrix on a device."""
+        return cls(_as_tensor(matrix, device), _as_tensor(matrix.T, device))
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        product: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
+        return product
+
+    @property
+    def T(self) -> Sparse:  # noqa: N802 - as arrays have it
+        """The transpose."""
+        return Sparse(self.transposed, self.matrix)
+
+
+class _Product(torch.autograd.Function):
+    """Torch cannot differentiate products with a sparse matrix forwards, though they are linear."""
+
+    @staticmethod
+    def forward(left: Sparse, right: Tensor) -> Tensor:
+        return left.matrix @ right
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.left = inputs[0]
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.left.T @ slope
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, change: Tensor) -> Tensor:
+        product: Tensor = ctx.left @ change
+        return product
+
+
+def _as_tensor(matrix: sparse.csr_matrix, device: torch.device) -> Tensor:
+    matrix = sparse.csr_matrix(matrix, dtype=np.float32)
+    starts, columns, entries = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch calls its sparse matrices a beta
+        return torch.sparse_csr_tensor(starts, columns, entries, matrix.shape, device=device)
+
+
+def _first_weights(n_features: int, hidden: int, n_classes: int, seed: int, device: torch.device) -> Params:
+    """Weights drawn as Glorot does, biases of zero."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn(n_in: int, n_out: int) -> Tensor:
+        bound = float(np.sqrt(6 / (n_in + n_out)))
+        return torch.empty(n_in, n_out).uniform_(-bound, bound, generator=generator).to(device)
+
+    return {
+        "first": drawn(n_features, hidden),
+        "first_bias": torch.zeros(hidden, device=device),
+        "second": drawn(hidden, n_classes),
+        "second_bias": torch.zeros(n_classes, device=device),
+    }
+
+
+def _as_array(table: Any) -> AnyArray:
+    return table.toarray() if sparse.issparse(table) else np.asarray(table)
+
+
+def _codes_of(labels: AnyArray, classes: AnyArray) -> Ints:
+    """Codes of the test labels, all of which must be classes."""
+    found = np.searchsorted(classes, labels).clip(max=len(classes) - 1)
+    strange = labels[classes[found] != labels]
+    if len(strange):
+        raise InvalidArgumentError(
+            f"y_test holds labels that y does not have ({strange.tolist()[0]!r}) and nobody can learn; drop these rows."
+        )
+    return found
+
+
+def _check_settings(owner: str, order: Any, epochs: Any, batch_size: Any, lr: Any) -> None:
+    if order not in (1, 2):
+        raise unknown_name("order", order, ("1", "2"))
+    check_whole(owner, "epochs", epochs)
+    check_whole(owner, "batch_size", batch_size)
+    check_positive(owner, "lr", lr)

@@ -207,7 +207,7 @@ class TestReasons:
             SVC(probability=True),
             SVC(kernel=lambda a, b: a @ b.T),
         ],
-        ids=repr,
+        ids=["splitter", "probability", "kernel"],
     )
     def test_settings_that_make_another_model_are_named(self, model):
         (changed,) = [

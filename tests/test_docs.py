@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from localshapley.cli import main
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -37,9 +38,17 @@ def run_commands(block):
     """Run the lines that call the command line; installing, make and benchmarks are for people."""
     for line in block.replace("\\\n", " ").splitlines():
         if line.startswith("localshapley "):
-            words = shlex.split(line, comments=True)[1:]
-            done = subprocess.run([sys.executable, "-m", "localshapley", *words], capture_output=True, text=True)
-            assert done.returncode == 0, f"{line}\n{done.stderr}"
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(sys, "argv", shlex.split(line, comments=True))
+                with pytest.raises(SystemExit) as ended:
+                    main()
+            assert ended.value.code == 0, line
+
+
+def test_every_picture_of_a_page_is_there():
+    for page in (ROOT / "docs").rglob("*.md"):
+        for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / name).is_file(), f"{page.name}: {name}"
 
 
 def test_there_are_pages():

@@ -92,6 +92,7 @@ def test_without_network_the_message_says_what_to_do(tmp_path, opened):
         ("numbers.txt.gz", gzip.compress(b"changed"), "another checksum"),
         ("numbers.txt.gz", b"not packed", "cannot be unpacked"),
     ],
+    ids=["changed", "packed and changed", "not packed"],
 )
 def test_a_changed_file_is_not_read(tmp_path, opened, place, contents, message):
     (tmp_path / place).write_bytes(contents)

@@ -354,7 +354,10 @@ class TestLocalityGap:
 
 
 PUBLIC = [
+    "CleanClassifier",
+    "CleanRegressor",
     "Cost",
+    "History",
     "InvalidArgumentError",
     "LocalShapleyError",
     "LocalShapleyWarning",
@@ -372,13 +375,16 @@ PUBLIC = [
     "locality_gap",
     "models",
     "plan",
+    "report",
     "scores",
     "shapley",
     "stopping",
     "supports",
+    "tasks",
     "theory",
     "update",
     "value",
+    "value_nodes",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import baselines, datasets, models, scores, stopping, supports, tasks, theory
+    from localshapley import baselines, datasets, models, report, scores, stopping, supports, tasks, theory
     from localshapley.api import shapley, update, value
     from localshapley.clean import CleanClassifier, CleanRegressor
     from localshapley.errors import (
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from localshapley.games import SupportGraph
     from localshapley.locality import LocalityGap, locality_gap
+    from localshapley.nodes import value_nodes
     from localshapley.planning import Plan, plan
     from localshapley.store import Store, StoreError
     from localshapley.valuation import Cost, History, Valuation, load
@@ -48,8 +49,9 @@ _HOME = {
     "shapley": "api",
     "update": "api",
     "value": "api",
+    "value_nodes": "nodes",
 }
-_MODULES = ("baselines", "datasets", "models", "scores", "stopping", "supports", "tasks", "theory")
+_MODULES = ("baselines", "datasets", "models", "report", "scores", "stopping", "supports", "tasks", "theory")
 
 __all__ = [
     "CleanClassifier",
@@ -73,6 +75,7 @@ __all__ = [
     "locality_gap",
     "models",
     "plan",
+    "report",
     "scores",
     "shapley",
     "stopping",
@@ -81,6 +84,7 @@ __all__ = [
     "theory",
     "update",
     "value",
+    "value_nodes",
 ]
 
 

@@ -171,7 +171,7 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
     estimator : scikit-learn classifier
         What is trained on the cleaned rows.
     model : scikit-learn classifier or name, optional
-        What the rows are valued with; by default `estimator`. ``"knn"`` is exact and quick.
+        What the rows are valued with; by default `estimator`. ``"knn"`` is exact, quick, and often the better judge.
     cv : int, splitter or pairs, default=5
         As in `value`.
     action : {"drop", "weight"}, default="drop"

@@ -20,7 +20,7 @@ from joblib.parallel import get_active_backend
 from localshapley.arrays import AnyArray, Floats
 from localshapley.coalitions.batch import Batch, Coalitions
 from localshapley.errors import TrainingError
-from localshapley.models.trainer import Trained, Trainer, Worker
+from localshapley.models.trainer import Trained, Trainer, Worker, on_cluster
 
 MAX_BATCH = 2**14
 SECONDS_HERE = 0.5
@@ -78,15 +78,22 @@ class Piece:
 
 
 class Pace:
-    """How many coalitions make so many seconds of work; grows from few, at most fourfold at a time."""
+    """How many coalitions make so many seconds of work; grows from few, at most fourfold at a time.
 
-    def __init__(self, seconds: float) -> None:
+    A trainer whose scores depend on what is trained together, in their last digits, has a fixed `batch_size`, so that
+    they do not depend on the time.
+    """
+
+    def __init__(self, seconds: float, fixed: int | None = None) -> None:
         self._target = seconds
         self._seconds = self._trained = 0.0
-        self.size = 16
+        self._fixed = fixed
+        self.size = fixed or 16
 
     def learn(self, n: int, seconds: float) -> None:
         """Take in that `n` coalitions took so long."""
+        if self._fixed:
+            return
         # Old measurements fade: coalitions of one kind often come together.
         self._seconds, self._trained = 0.5 * self._seconds + seconds, 0.5 * self._trained + n
         fitting = self._target * self._trained / max(self._seconds, 1e-9)
@@ -102,7 +109,7 @@ def score_batches(schedule: Schedule, trainer: Trainer, memory: Memory | None = 
 
 
 def _here(schedule: Schedule, trainer: Trainer, memory: Memory | None) -> Iterator[Scored]:
-    pace = Pace(SECONDS_HERE)
+    pace = Pace(SECONDS_HERE, getattr(trainer, "batch_size", None))
     for piece in _pieces(schedule, memory, pace, 1):
         if not len(piece.todo):
             yield piece.done(None)
@@ -237,11 +244,6 @@ def _train(shared: Any, index: int, coalitions: Coalitions) -> tuple[int, Traine
     started = perf_counter()
     trained = trainer.train(coalitions)
     return index, trained, perf_counter() - started
-
-
-def on_cluster() -> bool:
-    """Whether joblib has been told to work on a Dask cluster."""
-    return hasattr(get_active_backend()[0], "data_futures")
 
 
 @contextmanager

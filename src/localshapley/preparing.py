@@ -78,9 +78,9 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
     X = transformer.fit_transform(tables[0])
     X_test = transformer.transform(tables[1]) if test is not None else None
     filled = [name for name in numbers if gaps[name]]
-    done = [f"{len(numbers)} columns of numbers scaled to mean 0 and deviation 1"] if numbers else []
+    done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
     done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
-    done += [f"{len(words)} columns of categories ({_listed(words)}) one feature for each category"] if words else []
+    done += [f"{_columns(words)} of categories ({_listed(words)}) one feature for each category"] if words else []
     return Prepared(np.asarray(X, dtype=np.float64), X_test, list(transformer.get_feature_names_out()), done + said)
 
 
@@ -115,6 +115,10 @@ def _typed(table: pd.DataFrame, numbers: list[str], words: list[str]) -> pd.Data
     for name in words:
         out[name] = table[name].astype(object).where(table[name].notna(), None).map(str, na_action="ignore")
     return pd.DataFrame(out, index=table.index)
+
+
+def _columns(names: list[str]) -> str:
+    return "1 column" if len(names) == 1 else f"{len(names)} columns"
 
 
 def _listed(names: list[str], most: int = 4) -> str:

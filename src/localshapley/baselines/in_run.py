@@ -26,7 +26,7 @@ from torch.func import functional_call, grad, jvp
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.models.head import as_device
+from localshapley.models.devices import find_device
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.supports.base import check_positive, check_whole
 from localshapley.valuation import Cost, Valuation
@@ -153,7 +153,7 @@ def in_run_shapley(
     params = {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
     if not params:
         raise InvalidArgumentError("module has no parameters to train; give one with requires_grad=True.")
-    where, dtype = as_device(device), next(iter(params.values())).dtype
+    where, dtype = find_device(device), next(iter(params.values())).dtype
     rows, test_rows = (torch.tensor(_as_array(table), dtype=dtype, device=where) for table in (X, X_test))
     labels, test_labels = np.asarray(y), np.asarray(y_test)
     for name, given, table in (("y", labels, rows), ("y_test", test_labels, test_rows)):
@@ -257,7 +257,7 @@ def in_run_nodes(
             )
     if X.shape[0] != n_nodes:
         raise InvalidArgumentError(f"X has {X.shape[0]} rows, adjacency has {n_nodes}; both need one for each node.")
-    where = as_device(device)
+    where = find_device(device)
     spread = _normalised(adjacency)
     mixed = Sparse.of(spread @ sparse.csr_matrix(X), where)  # the first convolution needs no weights
     mix = Sparse.of(spread, where)

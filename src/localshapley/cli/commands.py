@@ -64,7 +64,10 @@ def plan_command(run: Run) -> None:
 @takes(Run)
 def suspects_command(
     run: Run,
-    n: Annotated[int | None, typer.Option("-n", "--n", help="Rows to list; by default those beyond doubt.")] = None,
+    n: Annotated[
+        float | None,
+        typer.Option("-n", "--n", help="Rows to list, or a share such as 0.1 (those beyond doubt)."),
+    ] = None,
     values: Values = None,
     out: Listed = None,
 ) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import kendalltau, pearsonr, spearmanr
 
 from localshapley import datasets as data_sets
 from localshapley import tasks
@@ -37,6 +36,8 @@ FROM_FILES = {
 
 def compare(output: Output, one: Path, two: Path, top: int, picture: Path | None) -> None:
     """Compare the values of rows that two results share."""
+    from scipy.stats import kendalltau, pearsonr, spearmanr
+
     say = Speaker(output)
     first, second = _read_values(one), _read_values(two)
     both = pd.concat([first, second], axis=1, join="inner", keys=["one", "two"])
@@ -182,6 +183,4 @@ def datasets(output: Output, name: str | None, out: Path | None) -> None:
     table["target"] = np.concatenate([data.y, data.y_test])
     path = out or Path(f"{name}.csv")
     write_table(table.rename_axis("id"), path)
-    say.answer(
-        {"table": str(path), "rows": len(table)}, f"Wrote {path}: {len(table):,} rows, column to predict: target"
-    )
+    say.answer({"table": str(path), "rows": len(table)}, f"Wrote {path}: {len(table):,} rows; --target target --id id")

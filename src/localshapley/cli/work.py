@@ -81,12 +81,12 @@ def plan(run: Run) -> None:
     say.answer(document, repr(found))
 
 
-def suspects(run: Run, n: int | None, values: Path | None, out: Path | None) -> None:
+def suspects(run: Run, n: float | None, values: Path | None, out: Path | None) -> None:
     """List rows that are likely mislabelled."""
     say = Speaker(run)
     _check_folder(out)
     data, valuation = _kept_or_valued(run, values, say)
-    found = tasks.suspects(valuation, data.y, X=data.X, n=n)
+    found = tasks.suspects(valuation, data.y, X=data.X, n=None if n is None else _count(n))
     rows = found.join(data.rows)
     if out is not None:
         write_table(rows.assign(neighbours=[", ".join(map(str, near)) for near in rows["neighbours"]]), out)
@@ -106,7 +106,7 @@ def select(run: Run, n: float, balance: str | None, values: Path | None, out: Pa
     say = Speaker(run)
     _check_folder(out)
     data, valuation = _kept_or_valued(run, values, say)
-    chosen = tasks.select(valuation, int(n) if n >= 1 else n, y=None if data.regression else data.y, balance=balance)
+    chosen = tasks.select(valuation, _count(n), y=None if data.regression else data.y, balance=balance)
     if out is not None:
         target = pd.Series(data.y, index=data.rows.index, name=run.target)
         write_table(data.rows.join(target).loc[chosen.index], out)
@@ -114,6 +114,13 @@ def select(run: Run, n: float, balance: str | None, values: Path | None, out: Pa
     text = [f"The {len(chosen)} best of {len(data.y)} rows:", table_text(chosen)]
     say.answer(document, "\n".join(text + ([f"Wrote {out}: these rows"] if out is not None else [])))
     _end(valuation)
+
+
+def _count(n: float) -> float:
+    """Whole numbers of rows as such, shares as they are."""
+    if n > 1 and n % 1:
+        raise InvalidArgumentError(f"-n must be a whole number of rows, or a share below 1; got {n}.")
+    return int(n) if n >= 1 else n
 
 
 def about(valuation: Valuation) -> dict[str, Any]:

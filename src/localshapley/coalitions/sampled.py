@@ -139,8 +139,8 @@ class Collection:
             return None
         graph = self.graph
         game_indptr, test_indptr = (np.zeros(stop - first + 1, dtype=np.int64) for _ in range(2))
-        games = np.empty(max(graph.n_games, 16 * size), dtype=np.int32)
-        tests = np.empty(max(graph.n_tests, 16 * size), dtype=np.int32)
+        games = np.empty(max(graph.n_games, 64 * size), dtype=np.int32)
+        tests = np.empty(max(graph.n_tests, 64 * size), dtype=np.int32)
         stop = fill_rows(
             first,
             stop,

@@ -15,9 +15,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.flow import on_cluster
 from localshapley.models.task import Task
-from localshapley.models.trainer import Trained
+from localshapley.models.trainer import Trained, on_cluster
 
 MAX_PREDICTIONS = 2**22
 """Numbers predicted in one go; a batch with more is cut, so that memory stays bounded."""

@@ -18,6 +18,7 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import CompiledTrainer, plain
+from localshapley.models.devices import find_device
 from localshapley.models.task import Task
 from localshapley.supports.base import check_positive, check_whole
 
@@ -186,7 +187,7 @@ class Heads:
     """
 
     def __init__(self, settings: Head, rows: Floats, codes: Ints, n_classes: int, seed: Any) -> None:
-        self.device = as_device(settings.device)
+        self.device = find_device(settings.device)
         self._settings, self._n_classes = settings, n_classes
         self._rows, self._codes = self.as_tensor(rows), self.as_tensor(codes)
         widths = [rows.shape[1], *([] if settings.hidden is None else [settings.hidden]), n_classes]
@@ -345,26 +346,6 @@ def encode(module: Any, X: Any) -> Floats:
         module.train(was_training)
     embedded: Floats = torch.cat(parts).flatten(start_dim=1).cpu().double().numpy()
     return embedded
-
-
-def as_device(device: Any) -> Any:
-    """The torch device behind a `device` argument; ``"auto"`` is a GPU if there is one."""
-    try:
-        import torch
-    except ImportError:
-        raise InvalidArgumentError(
-            "this needs PyTorch, which is not installed; pip install 'localshapley[torch]'."
-        ) from None
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        found = torch.device(device)
-        torch.empty(0, device=found)
-    except (RuntimeError, TypeError, AssertionError) as error:
-        raise InvalidArgumentError(
-            f"device {device!r} cannot be used ({error}); give 'auto', 'cpu' or 'cuda'."
-        ) from error
-    return found
 
 
 def _check_settings(head: Head) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley import scores
-from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.distances import distances, metric_of
 from localshapley.games import SupportGraph
@@ -123,13 +123,7 @@ class KNNTrainer(CompiledTrainer):
         kind, floor = _kind(task.score), float(getattr(task.score, "floor", 0.0))
         assert kind is not None, "count_classes() is to be asked first"
         truths = plain(task.y_test)
-        labels, of_test = np.unique(truths, return_inverse=True)
-        table_of_test = plain(of_test, np.int64)
-        tables = np.zeros((len(labels), self._n_classes))
-        if task.score.source == "label":
-            certain = np.eye(self._n_classes)
-            for i, label in enumerate(labels):
-                tables[i] = task.score(np.full(self._n_classes, int(label)), certain)
+        tables, table_of_test = self._label_scores(truths)
         away = self._distances_within(indptr, players)
         nothing = plain(task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
         out = np.empty(len(players))
@@ -158,6 +152,71 @@ class KNNTrainer(CompiledTrainer):
             self._in_threads(work, tests, least=1)
             bar.advance(int(classes[tests].sum()))
         return out
+
+    def _label_scores(self, truths: Floats) -> tuple[Floats, Ints]:
+        """Scores of predicting each class, a row for each distinct label of the test rows; the row of each test row."""
+        labels, of_test = np.unique(truths, return_inverse=True)
+        tables = np.zeros((len(labels), self._n_classes))
+        if self._task.score.source == "label":
+            certain = np.eye(self._n_classes)
+            for i, label in enumerate(labels):
+                tables[i] = self._task.score(np.full(self._n_classes, int(label)), certain)
+        return tables, plain(of_test, np.int64)
+
+    def can_walk(self) -> bool:
+        """Whether prefixes of permutations can be scored one from the other."""
+        if _kind(self._task.score) is None or self._block < self._task.X_test.shape[0]:
+            return False
+        if not len(self._distances):
+            self._measure(np.arange(self._task.X_test.shape[0]))
+        return bool(np.isfinite(self._distances).all())
+
+    def walk(
+        self,
+        graph: SupportGraph,
+        order: Indices,
+        nothing: Floats,
+        whole: Floats,
+        tolerance: float,
+        patience: int,
+        sums: Floats,
+    ) -> tuple[Ints, int]:
+        """Score the prefixes of permutations, as `baselines.walks.Walker` says."""
+        from localshapley.kernels.knn_walks import walk_neighbours
+
+        truths, kind = plain(self._task.y_test), _kind(self._task.score)
+        assert kind is not None, "can_walk() is to be asked first"
+        tables, table_of_test = self._label_scores(truths)
+        lengths, scored = np.empty((len(order), graph.n_games), dtype=np.int64), np.zeros(len(order), dtype=np.int64)
+
+        def work(draws: Ints) -> None:
+            walk_neighbours(
+                draws,
+                order,
+                graph.indptr,
+                graph.test_indptr,
+                graph.tests,
+                self._distances,
+                self._targets,
+                truths,
+                nothing,
+                whole,
+                tables,
+                table_of_test,
+                self._n_neighbors,
+                self._by_distance,
+                kind,
+                self._n_classes,
+                float(getattr(self._task.score, "floor", 0.0)),
+                tolerance,
+                patience,
+                sums,
+                lengths,
+                scored,
+            )
+
+        self._in_threads(work, np.arange(len(order)), least=1)
+        return lengths, int(scored.sum())
 
     def _distances_within(self, indptr: Ints, players: Any) -> Floats:
         """Distances of each test row to the rows of its support."""

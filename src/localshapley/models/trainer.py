@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from joblib.parallel import get_active_backend
+
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
@@ -79,3 +81,8 @@ class Solver(Protocol):
 
     def solve(self, graph: SupportGraph, bar: Progress) -> Floats:
         """Exact values of the players of every test row's support, in the order of `graph.N`."""
+
+
+def on_cluster() -> bool:
+    """Whether joblib has been told to work on a Dask cluster."""
+    return hasattr(get_active_backend()[0], "data_futures")

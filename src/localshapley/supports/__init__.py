@@ -5,6 +5,7 @@ from localshapley.supports.default import default_support
 from localshapley.supports.dual import Dual
 from localshapley.supports.embedding import Embedding
 from localshapley.supports.given import Everything, Given, Random
+from localshapley.supports.hops import Hops
 from localshapley.supports.kernel import CompactKernel, Kernel
 from localshapley.supports.nearest import Nearest, Radius
 from localshapley.supports.tree import Leaves, TreeNode
@@ -15,6 +16,7 @@ __all__ = [
     "Embedding",
     "Everything",
     "Given",
+    "Hops",
     "Kernel",
     "Leaves",
     "Nearest",

@@ -1,0 +1,30 @@
+"""Where PyTorch computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from localshapley.errors import InvalidArgumentError
+
+
+def find_device(device: Any) -> Any:
+    """The torch device behind a `device` argument; ``"auto"`` is the GPU if there is one."""
+    try:
+        import torch
+    except ImportError:
+        raise InvalidArgumentError("this needs PyTorch: pip install 'localshapley[torch]'.") from None
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidArgumentError(f"device {device!r} is none ({error}); give 'auto', 'cpu' or 'cuda'.") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise InvalidArgumentError(
+            f"device={device!r} was asked for, but PyTorch finds no CUDA device here; use 'cpu' or 'auto'."
+        )
+    try:
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError) as error:
+        raise InvalidArgumentError(f"device {device!r} cannot be used ({error}); use 'cpu' or 'auto'.") from error
+    return found

@@ -1,0 +1,177 @@
+"""Graph convolutional networks: what they are set to, and the trainer of many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import cpu_count
+from scipy import sparse
+
+from localshapley.arrays import AnyArray, Floats, Ints, offsets
+from localshapley.coalitions.batch import Coalitions
+from localshapley.models.compiled import CompiledTrainer
+from localshapley.models.devices import find_device
+from localshapley.models.task import Task
+from localshapley.supports.base import check_positive, check_whole
+
+GRAPHS = ("induced", "full")
+TAKEN = {"cpu": 1024, "cuda": 2**14}
+"""Coalitions that the trainer is given at a time."""
+
+
+@dataclass(frozen=True)
+class GCN:
+    """A graph convolutional network of two layers (Kipf and Welling), `Â relu(Â X W₁ + b₁) W₂ + b₂`.
+
+    `Â = D^-½ (A + I) D^-½` is the propagation of the graph that is seen in training. Initial weights are Glorot's
+    (uniform; biases 0) and come from the seed alone. Adam takes `epochs` steps on the cross-entropy, averaged over the
+    nodes of the coalition; weight decay is added to the gradient, of all parameters. There is no dropout. Rows of `X`
+    are used as they are: scale them yourself if you want them scaled.
+
+    Parameters
+    ----------
+    hidden : int, default=32
+        Hidden units.
+    epochs : int, default=20
+    lr : float, default=0.01
+    weight_decay : float, default=5e-4
+    """
+
+    hidden: int = 32
+    epochs: int = 20
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+
+    def __post_init__(self) -> None:
+        check_whole("GCN", "hidden", self.hidden)
+        check_whole("GCN", "epochs", self.epochs)
+        check_positive("GCN", "lr", self.lr)
+        if self.weight_decay != 0:
+            check_positive("GCN", "weight_decay", self.weight_decay)
+
+
+class GCNTrainer(CompiledTrainer):
+    """Trains coalitions of nodes in batches, each on its receptive field alone.
+
+    A coalition's network sees the coalition and the nodes around it. What it sees is cut out of the graph, cut-outs
+    are put below each other as one large sparse matrix, and all networks of a batch take their steps together. Columns
+    of `X` that are zero in a cut-out change by weight decay alone, the same in every network; that is computed once.
+
+    Parameters
+    ----------
+    model : GCN
+    task : Task
+        Its rows are the training nodes, its test rows the test nodes.
+    adjacency : CSR array of shape (n_nodes, n_nodes)
+        Symmetric, without self-loops.
+    X : CSR array of shape (n_nodes, n_features)
+    train, test : arrays
+        Training nodes and test nodes.
+    scored : CSR array of shape (n_tests, len(test))
+        Test nodes that each test of the games scores, as a sum; a node is scored once for each coalition.
+    graph : {"induced", "full"}
+        Graph in training and scoring: the coalition and all test nodes, or all nodes.
+    device : {"auto", "cpu", "cuda"}
+    batch_size : int, optional
+        Networks trained together; by default what suits the device. It changes scores in their last digits.
+    """
+
+    def __init__(
+        self,
+        model: GCN,
+        task: Task,
+        adjacency: sparse.csr_array,
+        X: sparse.csr_array,
+        train: AnyArray,
+        test: AnyArray,
+        scored: sparse.csr_array,
+        *,
+        graph: str = "induced",
+        device: str = "auto",
+        batch_size: int | None = None,
+    ) -> None:
+        super().__init__(model, task, n_jobs=1)
+        torch_device = str(find_device(device).type)
+        from localshapley.models.gcn_networks import Networks
+
+        assert task.classes is not None
+        self._networks = Networks(model, X.shape[1], len(task.classes), task.seed, torch_device)
+        self._graph = _graph(adjacency, X, test, graph)
+        self._nodes, self._tests = train.astype(np.int32), test.astype(np.int32)
+        self._scored = scored.indptr.astype(np.int64), scored.indices.astype(np.int32)
+        self.name = f"GCN (batched, {torch_device})"
+        self._n_threads = cpu_count()
+        self._most = batch_size or self._networks.most_together(self._n_threads)
+        self.batch_size = TAKEN[torch_device]
+
+    def evaluate(self, coalitions: Coalitions) -> Floats:
+        """Train and score every coalition; returns one number for each of its test rows, flat."""
+        from localshapley.kernels.receptive import merge_tests, sum_scores
+
+        given = coalitions.test_indptr, coalitions.tests, self._scored, len(self._tests)
+        merged = merge_tests(*given)
+        with self._networks.one_thread_each():
+            scores = super().evaluate(Coalitions(coalitions.indptr, coalitions.players, *merged))
+        found: Floats = sum_scores(*given, *merged, scores)
+        return found
+
+    def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
+        if len(todo):
+            work(todo)  # `_train` has threads of its own, for pieces that do not depend on their number
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        # Coalitions of about the same size go together: their last layer is padded to the largest.
+        todo = todo[np.argsort(coalitions.indptr[todo + 1] - coalitions.indptr[todo], kind="stable")]
+        pieces = np.array_split(todo, -(-len(todo) // self._most))
+        with ThreadPoolExecutor(self._n_threads) as threads:
+            list(threads.map(lambda piece: self._train_together(coalitions, piece, out), pieces))
+
+    def _train_together(self, coalitions: Coalitions, piece: Ints, out: Floats) -> None:
+        """Train a batch; one that the device has no memory for is halved."""
+        indptr, rows = _ranges(coalitions.indptr, piece)
+        test_indptr, where = _ranges(coalitions.test_indptr, piece)
+        players, tests = coalitions.players[rows], coalitions.tests[where]
+        found = self._networks.predict(
+            self._graph, indptr, self._nodes[players], self._codes[players], test_indptr, self._tests[tests]
+        )
+        if found is not None:
+            out[where] = found
+            return
+        self._most = max(1, min(self._most, len(piece) // 2))
+        for half in np.array_split(piece, 2):
+            self._train_together(coalitions, half, out)
+
+
+def _graph(adjacency: sparse.csr_array, X: sparse.csr_array, test: AnyArray, graph: str) -> Any:
+    """What the kernel is given of the graph."""
+    from localshapley.kernels.receptive import Csr, Graph
+
+    n_nodes = adjacency.shape[0]
+    closed = sparse.csr_array(adjacency + sparse.eye_array(n_nodes, format="csr"))
+    root = sparse.diags_array(1 / np.sqrt(np.diff(closed.indptr)))
+    features = sparse.csr_array(root @ closed @ root @ X) if graph == "full" else X
+    n_next = np.diff(closed.indptr).astype(np.int64)
+    there = np.full(n_nodes, graph == "full")
+    there[test] = True
+    return Graph(
+        closed.indptr.astype(np.int64),
+        closed.indices.astype(np.int32),
+        there,
+        Csr(features.indptr.astype(np.int64), features.indices.astype(np.int32), features.data.astype(np.float32)),
+        X.shape[1],
+        graph == "full",
+        n_next,
+        closed.astype(np.int64) @ n_next,
+        closed.astype(np.int64) @ there.astype(np.int64),
+    )
+
+
+def _ranges(indptr: Ints, which: Ints) -> tuple[Ints, Ints]:
+    """Offsets and entries of some rows of a CSR matrix."""
+    counts = indptr[which + 1] - indptr[which]
+    cut = offsets(counts)
+    return cut, np.repeat(indptr[which] - cut[:-1], counts) + np.arange(cut[-1])

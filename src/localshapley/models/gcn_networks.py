@@ -1,0 +1,195 @@
+"""Many two-layer graph networks, trained together in PyTorch."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.errors import TrainingError
+from localshapley.kernels.receptive import Csr, Field, Graph, learnt_features, seen_features, transpose, walk
+
+if TYPE_CHECKING:
+    from localshapley.models.gcn import GCN
+
+BATCH = {"cpu": 64, "cuda": 1024}
+"""Networks that a thread trains together: enough to make calls cheap; on a CPU few enough to stay in the cache."""
+COPIES = 8
+"""Room for one network, in copies of its weights: moments, gradient, and what it sees of the graph."""
+
+
+class Networks:
+    """Networks with the same settings and the same initial weights.
+
+    Parameters
+    ----------
+    model : GCN
+    n_features, n_classes : int
+    seed : int
+        Decides the initial weights; the same on every device.
+    device : str
+    """
+
+    def __init__(self, model: GCN, n_features: int, n_classes: int, seed: int, device: str) -> None:
+        self._model, self._device = model, torch.device(device)
+        first, second = initial_weights(n_features, model.hidden, n_classes, seed)
+        bias = torch.zeros(1, model.hidden)
+        self._first, self._second = torch.cat([first, bias]).to(device), second.to(device)
+        self._decayed = self._decay()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch says once that its sparse matrices may change
+            self._sparse(Csr(np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, np.float32)), 1)
+
+    def most_together(self, n_threads: int) -> int:
+        """Networks that each of so many threads should train together."""
+        most = BATCH[self._device.type]
+        if self._device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self._device)
+            most = int(np.clip(free // (n_threads * COPIES * 4 * self._first.numel()), 1, most))
+        return most
+
+    @contextmanager
+    def one_thread_each(self) -> Iterator[None]:
+        """While batches are trained in several threads, calls of PyTorch on the CPU use no further ones."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+    def predict(
+        self, graph: Graph, indptr: Ints, nodes: Indices, codes: Ints, test_indptr: Ints, tests: Indices
+    ) -> Floats | None:
+        """Probabilities of the classes for each test, after training; None if the device is out of memory.
+
+        Parameters
+        ----------
+        graph : Graph
+        indptr, nodes, codes : arrays
+            Nodes of each coalition (CSR), and their classes.
+        test_indptr, tests : arrays
+            Nodes to score of each coalition (CSR).
+        """
+        field = walk(indptr, nodes, indptr, nodes, graph)
+        features, column_indptr, columns = learnt_features(field, graph)
+        scored = walk(indptr, nodes, test_indptr, tests, graph)
+        seen = seen_features(scored, graph, column_indptr, columns)
+        try:
+            first, second, bias = self._train(field, features, columns, indptr, codes)
+            weights = torch.cat([first, self._decayed])
+            return self._logits(scored, seen, test_indptr, weights, second, bias).softmax(1).cpu().numpy()
+        except torch.cuda.OutOfMemoryError as error:
+            if len(indptr) == 2:
+                raise TrainingError(f"the GPU has too little memory to train one coalition: {error}") from error
+        torch.cuda.empty_cache()
+        return None
+
+    @torch.no_grad()
+    def _logits(
+        self, field: Field, features: Csr, test_indptr: Ints, first: Tensor, second: Tensor, bias: Tensor
+    ) -> Tensor:
+        """Logits of the tests, in float64; all first layers below each other, second ones one by one."""
+        hidden = self._sparse(features, len(first)) @ first
+        if len(field.near.data):
+            hidden = self._sparse(field.near, len(hidden)) @ hidden
+        outer, rows = _padded(field.outer, test_indptr)
+        mixed = (self._sparse(outer, len(hidden)) @ hidden.relu_()).view(len(second), -1, hidden.shape[1])
+        out = torch.baddbmm(bias, mixed, second)
+        return out.view(-1, out.shape[2])[self._tensor(rows)].double()
+
+    @torch.no_grad()
+    def _train(
+        self, field: Field, features: Csr, columns: Indices, indptr: Ints, codes: Ints
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Train all networks; gives the first layers below each other, and the second ones with their biases.
+
+        The gradients of so small a network are a few products, written out here.
+        """
+        n, n_rows = len(indptr) - 1, len(field.rows)
+        propagates = len(field.near.data) > 0
+        outer_csr, loss_rows = _padded(field.outer, indptr)
+        words, words_t = self._both_ways(features, len(columns))
+        if propagates:
+            near, near_t = self._both_ways(field.near, n_rows)
+        outer, outer_t = self._both_ways(outer_csr, len(field.near.indptr) - 1 if propagates else n_rows)
+        first = self._first[self._tensor(columns)]
+        second = self._second.repeat(n, 1, 1)
+        bias = torch.zeros(n, 1, second.shape[2], device=self._device)
+        wanted, share = self._targets(len(outer_csr.indptr) - 1, loss_rows, indptr, codes)
+        adam = self._adam(first, second, bias)
+        for _ in range(self._model.epochs):
+            hidden = words @ first
+            if propagates:
+                hidden = near @ hidden
+            mixed = (outer @ hidden.relu_()).view(n, -1, first.shape[1])
+            error = torch.baddbmm(bias, mixed, second).softmax(2).sub_(wanted).mul_(share)
+            back = outer_t @ torch.bmm(error, second.transpose(1, 2)).view(-1, first.shape[1])
+            back.mul_(hidden > 0)
+            if propagates:
+                back = near_t @ back
+            first.grad, second.grad = words_t @ back, torch.bmm(mixed.transpose(1, 2), error)
+            bias.grad = error.sum(1, keepdim=True)
+            adam.step()
+        return first, second, bias
+
+    def _targets(self, n_rows: int, rows: Ints, indptr: Ints, codes: Ints) -> tuple[Tensor, Tensor]:
+        """One-hot classes of the padded loss rows, and the weight of each in its coalition's loss."""
+        sizes, n_classes = np.diff(indptr), self._second.shape[1]
+        wanted = np.zeros((n_rows, n_classes), dtype=np.float32)
+        wanted[rows, codes] = 1
+        share = np.zeros((n_rows, 1), dtype=np.float32)
+        share[rows, 0] = np.repeat(1 / sizes, sizes)
+        return self._tensor(wanted).view(len(sizes), -1, n_classes), self._tensor(share).view(len(sizes), -1, 1)
+
+    def _decay(self) -> Tensor:
+        """What the first layer becomes by weight decay alone."""
+        weights = self._first.clone()
+        adam = self._adam(weights)
+        weights.grad = torch.zeros_like(weights)
+        for _ in range(self._model.epochs):
+            adam.step()
+        return weights
+
+    def _adam(self, *weights: Tensor) -> torch.optim.Adam:
+        return torch.optim.Adam(weights, lr=self._model.lr, weight_decay=self._model.weight_decay, fused=True)
+
+    def _both_ways(self, matrix: Csr, n_columns: int) -> tuple[Tensor, Tensor]:
+        """A sparse matrix and its transpose."""
+        return self._sparse(matrix, n_columns), self._sparse(transpose(matrix, n_columns), len(matrix.indptr) - 1)
+
+    def _sparse(self, matrix: Csr, n_columns: int) -> Tensor:
+        return torch.sparse_csr_tensor(
+            self._tensor(matrix.indptr.astype(np.int32)),
+            self._tensor(matrix.indices.astype(np.int32)),
+            self._tensor(matrix.data),
+            (len(matrix.indptr) - 1, n_columns),
+            check_invariants=False,
+        )
+
+    def _tensor(self, array: AnyArray) -> Tensor:
+        return torch.from_numpy(array).to(self._device)
+
+
+def initial_weights(n_features: int, hidden: int, n_classes: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Glorot's uniform weights of both layers."""
+    generator = torch.Generator().manual_seed(seed)
+    shapes = ((n_features, hidden), (hidden, n_classes))
+    first, second = ((2 * torch.rand(a, b, generator=generator) - 1) * (6 / (a + b)) ** 0.5 for a, b in shapes)
+    return first, second
+
+
+def _padded(matrix: Csr, indptr: Ints) -> tuple[Csr, Ints]:
+    """Add empty rows so that each part of a matrix has as many as the largest; also says where each row went."""
+    counts = np.diff(indptr)
+    largest = max(1, int(counts.max()))
+    rows = np.arange(indptr[-1]) + np.repeat(np.arange(len(counts)) * largest - indptr[:-1], counts)
+    entries = np.zeros(len(counts) * largest + 1, dtype=np.int64)
+    entries[rows + 1] = np.diff(matrix.indptr)
+    return matrix._replace(indptr=np.cumsum(entries)), rows

@@ -147,13 +147,17 @@ def rates(data, device: str) -> None:
             device=device,
         )
         trainer.evaluate(coalitions if device == "cuda" else coalitions.part(0, 128))  # compiles, and takes memory
-        started = perf_counter()
-        ours = trainer.evaluate(coalitions)
-        rate = len(coalitions) / (perf_counter() - started)
+        seconds = []
+        for _ in range(5):
+            started = perf_counter()
+            ours = trainer.evaluate(coalitions)
+            seconds.append(perf_counter() - started)
+        rate = len(coalitions) / np.median(seconds)
         n_bytes, n_operations = counted(trainer, coalitions.part(0, 2048), model, n_classes)
         floor = max(n_bytes / bandwidth, n_operations / operations)
         print(
-            f"batched, {graph}: {rate:,.0f} trainings/s; {n_bytes / 1e6:.2f} MB and {n_operations / 1e6:.2f} MFLOP a "
+            f"batched, {graph}: {rate:,.0f} trainings/s (median of five runs, {len(coalitions) / max(seconds):,.0f} to "
+            f"{len(coalitions) / min(seconds):,.0f}); {n_bytes / 1e6:.2f} MB and {n_operations / 1e6:.2f} MFLOP a "
             f"training, floor {floor * 1e6:.2f} µs, {floor * rate:.1%} of it reached"
         )
         if graph == "induced":

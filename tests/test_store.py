@@ -21,9 +21,9 @@ import pytest
 from typer.testing import CliRunner
 
 from localshapley import store_file
+from localshapley.cli.store import app
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.store import Store, StoreError
-from localshapley.cli.store import app
 
 ONE, TWO = b"fingerprint one.", b"fingerprint two."
 POOL = np.random.default_rng(99).integers(0, 2**64, (200, 2), dtype=np.uint64)  # digests of test rows

@@ -615,7 +615,7 @@ def test_each_family_has_its_own_support(model, support):
         KNeighborsClassifier(3, metric="seuclidean", metric_params={"V": X.var(axis=0)}),
         KNeighborsRegressor(3, metric="chebyshev"),
     ],
-    ids=repr,
+    ids=lambda model: str(model).split(" at 0x")[0],
 )
 def test_neighbours_get_the_two_k_nearest_by_their_own_metric(model):
     support, induced = default_support(model)

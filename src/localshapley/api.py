@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from localshapley.engine import Played, Settings, play
+from localshapley.baselines.truncated import TMC
+from localshapley.engine import Played, Settings, of_everyone, play
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Trainer
@@ -18,6 +19,7 @@ from localshapley.progress import ProgressSetting
 from localshapley.replay import StoreSetting, kept_values, opened, origin_of, replay_of_game, replay_of_task
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
+from localshapley.supports.given import Everything
 from localshapley.valuation import Valuation
 
 
@@ -31,7 +33,7 @@ def value(
     cv: Any = None,
     support: Support | None = None,
     score: Any = None,
-    method: str = "auto",
+    method: str | TMC = "auto",
     budget: int | None = None,
     tol: float | None = None,
     stop: Rule | None = None,
@@ -66,12 +68,14 @@ def value(
         ``"confidence"`` (default of classifiers with probabilities), ``"accuracy"`` (of the others),
         ``"margin"``, ``"log_loss"``; ``"squared_error"`` (default of regressors), ``"absolute_error"``; or a
         function `(y_true, prediction) -> float`. More is better: errors are negated.
-    method : str, default="auto"
+    method : str or `localshapley.baselines.TMC`, default="auto"
         ``"auto"`` is exact where that is cheaper than sampling to the target, game by game and size by size, and
         sampled elsewhere. ``"exact"`` trains each distinct subset of all supports once (LSMR); ``"sample"`` draws
         them (LSMR-A, unbiased, with standard errors). For comparison: ``"pivot"`` (the paper's LSMR-A with corrected
         weights), ``"pivot-printed"`` (as printed, biased), ``"subset-centric"`` and ``"baseline"`` (the paper's
-        slower exact ways).
+        slower exact ways), ``"local-mc"`` (permutations of each support). All rows play for every test row, whatever
+        the support, with ``"global-mc"`` (permutations), ``"tmc"`` (the same, truncated: biased),
+        ``"complementary"`` (a coalition against its complement), ``"loo"`` (leave-one-out) and ``"random"``.
     budget : int, optional
         Most trainings that the run may take. A sampled run never exceeds it, and spends it if no `tol` or `stop`
         is given; an exact one that would need more is refused before it starts.
@@ -129,7 +133,7 @@ def value(
         y_test,
         model=model,
         cv=cv,
-        support=support,
+        support=Everything() if settings.plays_all else support,
         score=score,
         empty=empty,
         seed=seed,
@@ -245,7 +249,7 @@ def shapley(
     utility: Utility | Trainer,
     n_players: int | None = None,
     *,
-    method: str = "exact",
+    method: str | TMC = "exact",
     budget: int | None = None,
     tol: float | None = None,
     stop: Rule | None = None,
@@ -295,6 +299,8 @@ def shapley(
     graph = SupportGraph(supports, n_players)
     if graph.n_tests == 0:
         raise InvalidArgumentError("supports is empty; give the players of at least one test row.")
+    if settings.plays_all:
+        graph = of_everyone(graph)
     check_n_jobs(n_jobs)
     if not callable(utility) and not hasattr(utility, "evaluate"):
         raise InvalidArgumentError(f"utility must be a function (coalition, tests) -> scores; got {utility!r}.")
@@ -307,7 +313,8 @@ def shapley(
         with opened(store) as file:
             replay = replay_of_game(file, name, graph)
             played, notes = play(graph, trainer, settings, replay), replay.notes
-    return played.valuation(model="a game", score=trainer.name, support="given", notes=notes, ids=None)
+    support = "Everything()" if settings.plays_all else "given"
+    return played.valuation(model="a game", score=trainer.name, support=support, notes=notes, ids=None)
 
 
 def _play(problem: Problem, graph: SupportGraph, settings: Settings, store: StoreSetting) -> tuple[Played, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from time import perf_counter
@@ -14,10 +14,13 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
+from localshapley.baselines.complementary import Complementary
+from localshapley.baselines.loo import LeaveOneOut
 from localshapley.baselines.pivot import PivotSampler
+from localshapley.baselines.truncated import TMC, TruncatedWalks
+from localshapley.baselines.walks import Walker, Walks
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
-from localshapley.coalitions.sampled import Collection
 from localshapley.compiling import told_of_compiling
 from localshapley.counts import in_words
 from localshapley.crossfit import EASY_GAME, RoundSampler
@@ -31,7 +34,9 @@ from localshapley.stopping import Look, RelativeError, Rule, Seconds
 from localshapley.valuation import Cost, History, Valuation
 
 EXACT = ("exact", "subset-centric", "baseline")
-METHODS = ("auto", *EXACT, "sample", "pivot", "pivot-printed")
+GLOBAL = ("global-mc", "tmc", "complementary", "loo", "random")
+"""Methods that play one game of everyone, whatever the supports."""
+METHODS = ("auto", *EXACT, "sample", "pivot", "pivot-printed", "local-mc", *GLOBAL)
 MAX_SUBSETS = 2**30
 """Exact methods refuse to train more coalitions than this."""
 MAX_CLASSES = 2**33
@@ -53,10 +58,23 @@ class Taker(Protocol):
     def add(self, batch: Batch, scores: Floats) -> None: ...
 
 
+class Rows(Schedule, Taker, Protocol):
+    """Coalitions that were drawn, to be trained, and their scores."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def n_scored(self) -> int: ...
+
+    def truncate(self, n_rows: int) -> None: ...
+
+
 class Sampler(Protocol):
     """Draws coalitions round by round and estimates the values from them."""
 
-    collection: Collection
+    @property
+    def collection(self) -> Rows: ...
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool: ...
 
@@ -122,9 +140,11 @@ class Played:
     stopped: str
     spread: Singles | None = None
     history: History | None = None
+    notes: tuple[str, ...] = ()
 
     def valuation(self, **about: Any) -> Valuation:
         """Make the result, with what the caller knows about model, score and support."""
+        about["notes"] = [*about.get("notes", []), *self.notes]
         return Valuation(
             values=self.values,
             stderr=self.stderr,
@@ -144,7 +164,7 @@ class Played:
 class Settings:
     """How to play: the arguments that `value` and `shapley` share, checked."""
 
-    method: str = "auto"
+    method: str | TMC = "auto"
     budget: int | None = None
     tol: float | None = None
     stop: Rule | None = None
@@ -155,7 +175,7 @@ class Settings:
     on_interrupt: str = "raise"
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if self.name not in METHODS:
             raise unknown_name("method", self.method, METHODS)
         budget, seed = self.budget, self.seed
         if budget is not None and (isinstance(budget, bool) or not isinstance(budget, int | np.integer) or budget < 1):
@@ -174,13 +194,24 @@ class Settings:
                 isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0
             ):
                 raise InvalidArgumentError(f"{name} must be a positive number; got {value!r}.")
-        if self.per_test and self.method.startswith("pivot"):
+        if self.per_test and (self.name.startswith("pivot") or self.name in GLOBAL):
             raise InvalidArgumentError(f"per_test=True is not for method={self.method!r}; use 'sample' or 'exact'.")
-        if self.method in EXACT and (self.tol or self.stop or self.max_seconds):
+        if self.name in (*EXACT, "loo", "random") and (self.tol or self.stop or self.max_seconds):
+            kind = "no estimate" if self.name == "random" else "exact"
             raise InvalidArgumentError(
-                f"tol, stop and max_seconds are for sampled methods; method={self.method!r} is exact. "
+                f"tol, stop and max_seconds are for sampled methods; method={self.method!r} is {kind}. "
                 "Leave them out, or use method='auto'."
             )
+
+    @property
+    def name(self) -> str:
+        """The name of the method, whatever its options."""
+        return "tmc" if isinstance(self.method, TMC) else self.method
+
+    @property
+    def plays_all(self) -> bool:
+        """Whether everyone plays for every test row, whatever the supports."""
+        return self.name in GLOBAL
 
     @property
     def rule(self) -> Rule | None:
@@ -197,12 +228,21 @@ class Settings:
 def play(graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None = None) -> Played:
     """Play the games; what `memory` holds is not trained again."""
     with told_of_compiling(settings.progress):
-        return _play(graph, trainer, settings, memory)
+        played = _play(graph, trainer, settings, memory)
+    if settings.plays_all and settings.name != "random":
+        played = replace(played, notes=("the game is global: all rows play for every test row.", *played.notes))
+    return played
 
 
 def _play(graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None) -> Played:
-    method, budget = settings.method, settings.budget
+    method, budget = settings.name, settings.budget
     tally = Tally(perf_counter())
+    if method == "random":
+        return _play_random(graph, settings, tally)
+    if method == "loo":
+        return _play_loo(graph, trainer, settings, memory, tally)
+    if method in (*GLOBAL, "local-mc"):
+        return _play_sampled(graph, trainer, settings, memory, tally)
     if method in ("auto", "exact") and isinstance(trainer, Solver):
         classes = trainer.count_classes(graph)
         seconds = np.inf if settings.max_seconds is None else settings.max_seconds
@@ -261,23 +301,71 @@ def _play_by_classes(graph: SupportGraph, solver: Solver, settings: Settings, cl
     return Played(graph, values, np.zeros(graph.n_players), matrix, cost, "exact", stopped)
 
 
+def _play_loo(graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None, tally: Tally) -> Played:
+    without = LeaveOneOut(graph)
+    _refuse_if_too_large(graph, "loo", len(without), settings.budget)
+    with Progress(settings.progress, len(without), "training coalitions") as bar:
+        run(without, trainer, without, tally, bar, memory)
+    notes = ("values are what is lost without a row, and no Shapley values: they do not add up.",)
+    cost, stderr = _cost(trainer, tally, distinct=len(without)), np.zeros(graph.n_players)
+    return Played(graph, without.values(), stderr, None, cost, "loo", "every row left out once", notes=notes)
+
+
+def _play_random(graph: SupportGraph, settings: Settings, tally: Tally) -> Played:
+    values = np.random.default_rng(settings.seed).normal(size=graph.n_players)
+    notes = ("values are random numbers, the floor that a method must beat; they have no standard error.",)
+    cost = Cost("none", 0, 0, 0, 0, 0, tally.seconds)
+    return Played(graph, values, np.zeros(graph.n_players), None, cost, "random", "at once", notes=notes)
+
+
+def _sampler(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Sampler:
+    """The estimator of a sampled method."""
+    name, seed = settings.name, settings.seed
+    if name in ("auto", "sample"):
+        return RoundSampler(graph, seed, eager=name == "auto")
+    if name == "complementary":
+        return Complementary(graph, seed)
+    if name.startswith("pivot"):
+        return PivotSampler(graph, seed, printed=name == "pivot-printed")
+    walker = trainer if isinstance(trainer, Walker) and trainer.can_walk() else None
+    tmc = TMC() if settings.method == "tmc" else settings.method
+    if isinstance(tmc, TMC) and tmc.tolerance > 0:
+        return TruncatedWalks(graph, seed, tmc, walker)
+    return Walks(graph, seed, walker)
+
+
+def _run_round(
+    sampler: Sampler, trainer: Trainer, tally: Tally, bar: Progress, memory: Memory | None, max_seconds: float
+) -> bool:
+    """Train and score what was drawn; False if the time ran out before."""
+    rows = sampler.collection
+    while rows.n_scored < rows.n_rows:
+        if isinstance(sampler, Walks) and sampler.walker is not None:
+            coalitions, scores = sampler.walk()
+            tally.coalitions += coalitions
+            tally.trainings += coalitions
+            tally.scores += scores
+            bar.advance(coalitions)
+            if tally.seconds > max_seconds:
+                return False
+        elif not run(rows, trainer, rows, tally, bar, memory, max_seconds):
+            return False
+    return True
+
+
 def _play_sampled(
     graph: SupportGraph, trainer: Trainer, settings: Settings, memory: Memory | None, tally: Tally
 ) -> Played:
-    method, rule = settings.method, settings.rule
-    played = _unmerged(graph) if settings.per_test else graph
-    sampler: Sampler
-    if method in ("auto", "sample"):
-        sampler = RoundSampler(played, settings.seed, eager=method == "auto")
-    else:
-        sampler = PivotSampler(played, settings.seed, printed=method == "pivot-printed")
-        if method == "pivot-printed" and len(set(graph.sizes.tolist())) > 1:
-            warnings.warn(
-                "method='pivot-printed' is biased where supports differ in size, as they do here; use 'sample', or "
-                "'pivot' for the paper's estimator with corrected weights.",
-                LocalShapleyWarning,
-                stacklevel=4,
-            )
+    rule = settings.rule
+    played = _unmerged(graph) if settings.per_test or settings.name == "local-mc" else graph
+    if settings.name == "pivot-printed" and len(set(graph.sizes.tolist())) > 1:
+        warnings.warn(
+            "method='pivot-printed' is biased where supports differ in size, as they do here; use 'sample', or "
+            "'pivot' for the paper's estimator with corrected weights.",
+            LocalShapleyWarning,
+            stacklevel=4,
+        )
+    sampler = _sampler(played, trainer, settings)
     collection = sampler.collection
     if settings.budget is not None:
         sampler.check(settings.budget)
@@ -293,7 +381,7 @@ def _play_sampled(
                 break
             limit = np.inf if look is None or settings.max_seconds is None else settings.max_seconds
             try:
-                finished = run(collection, trainer, collection, tally, bar, memory, limit)
+                finished = _run_round(sampler, trainer, tally, bar, memory, limit)
                 stopped = "" if finished else f"{tally.seconds:.1f} s (limit {settings.max_seconds:g} s)"
             except KeyboardInterrupt:
                 if look is None or settings.on_interrupt == "raise":
@@ -317,7 +405,18 @@ def _play_sampled(
         per_test = _by_test(played, sampler.by_game())
     cost = _cost(trainer, tally, distinct=collection.n_scored)
     spread = sampler.spread(look.stderr) if look.stderr.any() else None
-    return Played(graph, look.values, look.stderr, per_test, cost, method, stopped, spread, _history(looks))
+    return Played(
+        graph,
+        look.values,
+        look.stderr,
+        per_test,
+        cost,
+        str(settings.method),
+        stopped,
+        spread,
+        _history(looks),
+        tuple(getattr(sampler, "notes", ())),
+    )
 
 
 def _every_second(looks: list[Look], most: int) -> list[Look]:
@@ -333,6 +432,11 @@ def _history(looks: list[Look]) -> History | None:
         np.array([look.values for look in looks], dtype=np.float32),
         np.array([look.stderr for look in looks], dtype=np.float32),
     )
+
+
+def of_everyone(graph: SupportGraph) -> SupportGraph:
+    """One game of all players for all test rows."""
+    return SupportGraph([np.arange(graph.n_players)] * graph.n_tests, graph.n_players)
 
 
 def _by_test(graph: SupportGraph, by_game: Floats) -> sparse.csr_array:

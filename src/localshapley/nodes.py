@@ -23,6 +23,7 @@ from localshapley.progress import ProgressSetting
 from localshapley.replay import StoreSetting, opened, replay_of_game
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
+from localshapley.supports.given import Everything
 from localshapley.supports.hops import Hops, NodeSpace, within
 from localshapley.valuation import Valuation
 
@@ -103,6 +104,8 @@ def value_nodes(
     for name, given, known in (("games", games, GAMES), ("graph", graph, GRAPHS)):
         if given not in known:
             raise unknown_name(name, given, known)
+    if settings.plays_all:  # as in `value`, whatever the support
+        support, games = Everything(), "test"
     find_device(device)
     features = _read_features(X)
     edges = read_edges(adjacency, features.shape[0])

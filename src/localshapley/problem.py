@@ -29,7 +29,6 @@ from localshapley.supports.default import default_support
 from localshapley.supports.embedding import Embedding
 from localshapley.supports.given import Given
 
-
 MANY_NUMBERS = 50
 """Floats that are whole, but more different ones than this, are amounts and not classes to a model's name."""
 

@@ -19,6 +19,8 @@ from localshapley.models.task import Task
 from localshapley.supports.base import check_positive, check_whole
 
 GRAPHS = ("induced", "full")
+LAUNCHERS = 8
+"""Threads that cut out graphs and launch work on a GPU; more wait for each other."""
 TAKEN = {"cpu": 1024, "cuda": 2**14}
 """Coalitions that the trainer is given at a time."""
 
@@ -104,7 +106,7 @@ class GCNTrainer(CompiledTrainer):
         self._nodes, self._tests = train.astype(np.int32), test.astype(np.int32)
         self._scored = scored.indptr.astype(np.int64), scored.indices.astype(np.int32)
         self.name = f"GCN (batched, {torch_device})"
-        self._n_threads = cpu_count()
+        self._n_threads = cpu_count() if torch_device == "cpu" else min(cpu_count(), LAUNCHERS)
         self._most = batch_size or self._networks.most_together(self._n_threads)
         self.batch_size = TAKEN[torch_device]
 

@@ -1,0 +1,133 @@
+"""Complementary contributions (Zhang et al., 2023): a coalition against all others, `v(S) − v(N∖S)`.
+
+A player's value is the mean, over the sizes `k = 1, ..., n` of a coalition that it is in, of the mean complementary
+contribution of such coalitions. A pair of trainings says something about every player: about members for the size of
+the coalition, about the others, with the sign changed, for the size of its complement. Small sizes are seldom drawn for
+any one player. Where a player has no draw of a size yet, the mean of the others stands in, and the value is biased
+towards theirs; sizes without any draw are left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.baselines.rounds import Rounds
+from localshapley.coalitions.batch import Batch
+from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+
+MAX_CELLS = 2**26
+"""Pairs of a player and a size that are kept apart, over all games."""
+
+
+class Cells:
+    """What the draws of one game said, for each player and size of the coalition that it was in."""
+
+    def __init__(self, n: int) -> None:
+        self.counts, self.totals = np.zeros((2, n, n), dtype=np.int32), np.zeros((2, n, n))  # by half of the draws
+        self.squares = np.zeros((n, n))
+        self._players = np.arange(n)
+
+    def add(self, half: int, sizes: Ints, said: Floats) -> None:
+        """Take in a draw: the size of each player's coalition, and its complementary contribution."""
+        self.counts[half, self._players, sizes - 1] += 1
+        self.totals[half, self._players, sizes - 1] += said
+        self.squares[self._players, sizes - 1] += said**2
+
+    def values(self, gain: float, half: int | None = None) -> Floats:
+        """Mean over the sizes with a draw; the full coalition, against nobody, contributes `gain`."""
+        counts, totals = (a.sum(axis=0) if half is None else a[half] for a in (self.counts, self.totals))
+        of_others = totals.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
+        means = np.where(counts > 0, totals / np.maximum(counts, 1), of_others)
+        found: Floats = (means.sum(axis=1) + gain) / self._n_sizes(counts)
+        return found
+
+    def variance(self) -> Floats:
+        """Variance of the values, by sizes; one draw alone counts as being as uncertain as the others of its size."""
+        counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
+        within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)
+        degrees = np.maximum(counts - 1, 0)
+        pooled = within.sum(axis=0) / np.maximum(degrees.sum(axis=0), 1)
+        pooled[degrees.sum(axis=0) == 0] = within.sum() / max(degrees.sum(), 1)
+        each = np.where(degrees > 0, within / np.maximum(degrees, 1), pooled)
+        each /= np.maximum(counts, 1)
+        found: Floats = (each * (counts > 0)).sum(axis=1) / self._n_sizes(counts) ** 2
+        return found
+
+    @staticmethod
+    def _n_sizes(counts: AnyArray) -> int:
+        return int(counts.any(axis=0).sum()) + 1
+
+    @property
+    def n_empty(self) -> int:
+        """Players and sizes without a draw."""
+        return int((self.counts.sum(axis=0)[:, :-1] == 0).sum())
+
+
+class Complementary(Rounds):
+    """Draws a random coalition of random size, from 1 to `n − 1`, of every game, and trains it and its complement.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    seed : int
+    """
+
+    def __init__(self, graph: SupportGraph, seed: int) -> None:
+        super().__init__(graph, seed, 2 * int((graph.sizes > 1).sum()))
+        if (graph.sizes**2).sum() > MAX_CELLS:
+            raise InvalidArgumentError(
+                f"method='complementary' keeps every player and size apart, too many for {graph.sizes.max():,} players "
+                f"(at most {int(MAX_CELLS**0.5):,}); use 'global-mc', or value fewer rows."
+            )
+        self._cells = [Cells(int(n)) for n in graph.sizes]
+
+    def _begin(self, n: int) -> None:
+        graph = self.graph
+        _, arrival, chance = self.random_order(n, graph.n_games)
+        self._sizes = 1 + (chance * (graph.sizes - 1)).astype(np.int64)  # of the coalitions
+        self._inside = arrival < self._sizes[:, self.game_of_slot]
+        self._sums = np.zeros((2, n, graph.n_games))
+
+    def _first(self) -> AnyArray:
+        """All pairs at once: key 1 is the coalition, 0 its complement."""
+        pairs = np.flatnonzero(np.broadcast_to(self.graph.sizes > 1, self._sizes.shape))
+        return np.column_stack([np.repeat(pairs, 2), np.tile([1, 0], len(pairs))])
+
+    def _members(self, draw: int, game: int, key: int) -> Indices:
+        here = slice(self.graph.indptr[game], self.graph.indptr[game + 1])
+        members: Indices = self.graph.players[here][self._inside[draw, here] == bool(key)]
+        return members
+
+    def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
+        self._sums[keys, draws, games] = np.add.reduceat(scores, batch.test_indptr[:-1])
+
+    def _finish(self) -> None:
+        indptr, sizes = self.graph.indptr, self.graph.sizes
+        for draw, said in enumerate(self._sums[1] - self._sums[0]):
+            for game in np.flatnonzero(sizes > 1):
+                inside, k = self._inside[draw, indptr[game] : indptr[game + 1]], self._sizes[draw, game]
+                own = np.where(inside, k, sizes[game] - k)
+                self._cells[game].add(self.draws % 2, own, np.where(inside, said[game], -said[game]))
+            self.draws += 1
+
+    def _estimate(self) -> tuple[Floats, Floats, Floats]:
+        gains = (self.sums(self.whole) - self.sums(self.nothing)).tolist()
+        pairs = list(zip(self._cells, gains, strict=True))
+        return (
+            np.concatenate([cells.values(gain) for cells, gain in pairs]),
+            np.concatenate([cells.variance() for cells in self._cells]),
+            np.array([np.concatenate([cells.values(gain, half) for cells, gain in pairs]) for half in (0, 1)]),
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """How much has no draw."""
+        empty, cells = sum(c.n_empty for c in self._cells), int((self.graph.sizes * (self.graph.sizes - 1)).sum())
+        if not empty:
+            return []
+        return [
+            f"{empty:,} of {cells:,} sizes of a coalition, over all players, have no draw: the means of other players "
+            "stand in for them, and the values are biased."
+        ]

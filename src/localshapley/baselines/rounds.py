@@ -1,0 +1,276 @@
+"""What the sampled baselines share: coalitions go out round by round, and their scores come back in the same order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from threading import Lock
+
+import numpy as np
+
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, Singles, offsets
+from localshapley.coalitions.batch import Batch
+from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+from localshapley.stopping import Look, Rule
+
+FIRST_DRAWS = 10
+MAX_NUMBERS = 2**22
+"""Numbers of a block of draws, and scores of a batch, in memory at a time."""
+
+
+class Rounds(ABC):
+    """Draws of every game, in rounds; a round is worked off in blocks, which fit into memory.
+
+    The empty and the full coalition of every game go out before the first round, once and for all.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    seed : int
+    each : int
+        Most trainings of one draw of all games.
+
+    Attributes
+    ----------
+    draws : int
+        Finished draws of each game.
+    n_scored : int
+        Coalitions scored so far.
+    nothing, whole : arrays of shape (n_tests,)
+        Scores of the empty and the full coalition, in the order of `graph.tests`.
+    """
+
+    def __init__(self, graph: SupportGraph, seed: int, each: int) -> None:
+        self.graph, self.each = graph, each
+        self.draws = self.n_scored = 0
+        self.nothing, self.whole = np.zeros((2, graph.n_tests))
+        self.n_slots, n_games = len(graph.players), graph.n_games
+        self.game_of_slot = np.repeat(np.arange(n_games), graph.sizes)
+        self._random = np.random.default_rng([seed, graph.n_players])
+        self._ends = True
+        self._queue: AnyArray = np.array([(g, k) for g in range(n_games) for k in sorted({0, int(graph.sizes[g])})])
+        self._given = self._answered = 0
+        self._lock = Lock()  # coalitions may be taken in another thread than the one that scores come back in
+        self._last = self._pending = self._in_block = 0
+        self._scale = 1.0
+        self._batch_size = max(1, MAX_NUMBERS // int(graph.tests_per_game.max(initial=1)))
+        self._block_size = max(1, MAX_NUMBERS // max(self.n_slots, graph.n_tests, 1))
+
+    # What an estimator has to say.
+
+    @abstractmethod
+    def _begin(self, n: int) -> None:
+        """Draw a block of `n` draws of every game."""
+
+    @abstractmethod
+    def _first(self) -> AnyArray:
+        """Coalitions of the block that go out first, as rows (draw · games + game, key)."""
+
+    def _next(self) -> AnyArray:
+        """Those that go out once the scores of the others are back; none if the block is done."""
+        return self._queue[:0]
+
+    @abstractmethod
+    def _members(self, draw: int, game: int, key: int) -> Indices:
+        """The players of a coalition, ascending."""
+
+    def _tests(self, draw: int, game: int) -> Indices:
+        """The test rows that it is scored on."""
+        return self.tests_of(game)
+
+    @abstractmethod
+    def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
+        """Take in the scores of coalitions."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Take in a block that has all of its scores; counts its draws."""
+
+    @abstractmethod
+    def _estimate(self) -> tuple[Floats, Floats, Floats]:
+        """Values, variances and values by either half of the draws, for the players of each game."""
+
+    def _later(self) -> int:
+        """Most coalitions of the block that go out after those that are out now."""
+        return 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the values should know."""
+        return []
+
+    # The rows of a run, as the engine wants them.
+
+    @property
+    def collection(self) -> Rounds:
+        """The coalitions of the run."""
+        return self
+
+    @property
+    def n_rows(self) -> int:
+        """Coalitions scored, and to be scored for the draws so far, at most."""
+        return self.n_scored + self.left()
+
+    def left(self) -> int:
+        """Coalitions still to be scored, at most."""
+        return len(self._queue) - self._answered + self._later() + self._pending * self.each
+
+    def truncate(self, n_rows: int) -> None:
+        """Forget the draws that are not finished."""
+        self._queue, self._given, self._answered = np.empty((0, 2), dtype=np.int64), 0, 0
+        self._pending = self._in_block = 0
+
+    def take(self, size: int) -> Batch | None:
+        """The next coalitions, at most `size`; None when what follows depends on scores that are not back."""
+        with self._lock:
+            ids = self._queue[self._given : self._given + min(size, self._batch_size)]
+            if not len(ids):
+                return None
+            self._given += len(ids)
+            return self._batch(ids)
+
+    def _batch(self, ids: AnyArray) -> Batch:
+        draws, games = np.divmod(ids[:, 0], self.graph.n_games)
+        members, tests = [], []
+        for draw, game, key in zip(draws.tolist(), games.tolist(), ids[:, 1].tolist(), strict=True):
+            whole = self.graph.game(game)
+            members.append(whole[:key] if self._ends else self._members(draw, game, key))
+            tests.append(self.tests_of(game) if self._ends else self._tests(draw, game))
+        return Batch(
+            offsets(np.array([len(m) for m in members])),
+            np.concatenate(members),
+            offsets(np.array([len(t) for t in tests])),
+            np.concatenate(tests),
+            np.arange(len(ids) + 1),
+            games.astype(np.int32),
+        )
+
+    def add(self, batch: Batch, scores: Floats) -> None:
+        """Take in the scores of a batch; batches come back in the order in which they were taken."""
+        with self._lock:
+            self._add(batch, scores)
+
+    def _add(self, batch: Batch, scores: Floats) -> None:
+        ids = self._queue[self._answered : self._answered + len(batch)]
+        self._answered += len(batch)
+        self.n_scored += len(batch)
+        draws, games = np.divmod(ids[:, 0], self.graph.n_games)
+        if self._ends:
+            self._take_ends(games, ids[:, 1], batch, scores)
+        else:
+            self._score(draws, games, ids[:, 1], batch, scores)
+        if self._answered == len(self._queue):
+            self._ends = False
+            self._follow()
+
+    def _take_ends(self, games: Ints, sizes: Ints, batch: Batch, scores: Floats) -> None:
+        graph = self.graph
+        for i, (game, size) in enumerate(zip(games, sizes, strict=True)):
+            here = slice(graph.test_indptr[game], graph.test_indptr[game + 1])
+            found = scores[batch.test_indptr[i] : batch.test_indptr[i + 1]]
+            if size == 0:
+                self.nothing[here] = found
+            if size == graph.sizes[game]:
+                self.whole[here] = found
+        self._scale = float(np.abs([self.sums(self.nothing), self.sums(self.whole)]).max()) or 1.0
+
+    def tests_of(self, game: int) -> Indices:
+        """The test rows of a game."""
+        return self.graph.tests[self.graph.test_indptr[game] : self.graph.test_indptr[game + 1]]
+
+    def sums(self, of_tests: Floats) -> Floats:
+        """Sums over the test rows of each game, of numbers in the order of `graph.tests`."""
+        found: Floats = np.add.reduceat(of_tests, self.graph.test_indptr[:-1], axis=-1)
+        return found
+
+    def _follow(self) -> None:
+        """Have the next coalitions of the round ready, a new block of draws if need be."""
+        self._given = self._answered = 0
+        self._queue = self._next() if self._in_block else self._queue[:0]
+        while not len(self._queue) and (self._in_block or self._pending):
+            if self._in_block:
+                self._finish()
+            self._in_block = min(self._pending, self._block_size)
+            self._pending -= self._in_block
+            if self._in_block:
+                self._begin(self._in_block)
+                self._queue = self._first()
+
+    def random_order(self, n: int, extra: int = 0) -> tuple[Ints, Ints, Floats]:
+        """Draw permutations of every game, the same ones however many are asked for at a time.
+
+        Returns
+        -------
+        order : array of shape (n, n_slots)
+            Players of each game, by their places in `graph.players`, in the order of arrival.
+        arrival : array of shape (n, n_slots)
+            When each player of each game arrives, from 0.
+        more : array of shape (n, extra)
+            Random numbers from 0 to 1.
+        """
+        random = self._random.random((n, self.n_slots + extra))
+        order: Ints = np.argsort(random[:, : self.n_slots] + self.game_of_slot, axis=1, kind="stable")
+        arrival = np.empty_like(order)
+        np.put_along_axis(arrival, order, np.arange(self.n_slots) - self.graph.indptr[self.game_of_slot], axis=1)
+        return order, arrival, random[:, self.n_slots :]
+
+    # Rounds and what they say.
+
+    def check(self, budget: int) -> None:
+        """Refuse a budget that is too small for two draws."""
+        needed = self.n_rows + 2 * self.each
+        if budget < needed:
+            raise InvalidArgumentError(
+                f"budget={budget:,} is too small: {needed:,} trainings are the least for a standard error (all games "
+                "twice). Give more, or fewer rows."
+            )
+
+    @property
+    def ended(self) -> str:
+        """Why there is no further round; empty if it is for the budget."""
+        return "" if self.each else "every subset trained"
+
+    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+        """Begin a round, a tenth more draws than before; False if there is no room for more."""
+        if not self.each:
+            return False
+        wanted = rule.step if rule is not None and rule.step else max(FIRST_DRAWS, self.draws // 10)
+        self._pending = self._last = int(min(wanted, left // self.each))
+        self._start()
+        return self._last > 0
+
+    def _start(self) -> None:
+        self._follow()
+
+    def look(self, previous: Look | None, seconds: float) -> Look:
+        """Estimate the values from all draws so far."""
+        if not self.each:  # games of one player at most: there is nothing to draw
+            self._in_block = 1
+            self._begin(1)
+            self._finish()
+            self._in_block = 0
+        self._found, variance, halves = self._estimate()
+        return Look(
+            values=self._by_player(self._found),
+            stderr=np.sqrt(self._by_player(variance)),
+            halves=np.array([self._by_player(half) for half in halves]),
+            previous=None if previous is None else previous.values,
+            draws_per_game=self.draws,
+            draws_since=self._last,
+            trainings=self.n_scored,
+            seconds=seconds,
+            scale=self._scale,
+            exact=not self.each,
+        )
+
+    def _by_player(self, of_slots: Floats) -> Floats:
+        graph = self.graph
+        return np.bincount(graph.players, weights=of_slots, minlength=graph.n_players).astype(np.float64)
+
+    def by_game(self) -> Floats:
+        """Values of the players of each game, at the last look."""
+        return self._found
+
+    def spread(self, stderr: Floats) -> Singles | None:
+        """Covariances are not kept here."""
+        return None

@@ -1,7 +1,7 @@
 # make demo: install into .venv, value a bundled data set, write a report
 # make test: install everything into .venv-test and run all tests
 PYTHON ?= python3
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint docs results clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -13,6 +13,11 @@ lint: .venv-test/installed
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
+
+# Every table and figure of docs/results at full size: within two hours on two cores. Data files: see LOCALSHAPLEY_DATA.
+RESULTS = rq1_fidelity rq2_selection rq3_cost scaling rq4_support_size rq5_alignment ablation reuse noise distribution_shift
+results: .venv-test/installed
+	for name in $(RESULTS); do .venv-test/bin/python experiments/$$name.py || exit 1; done
 
 docs: .venv-test/installed
 	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build --strict --quiet

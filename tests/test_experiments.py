@@ -76,3 +76,125 @@ def test_the_page_has_its_command_and_the_plots_are_there(shifted):
     assert "nan" not in page
     assert (shifted / "distribution_shift.svg").read_text(encoding="utf-8").startswith("<?xml")
     assert (shifted / "distribution_shift.png").stat().st_size > 10_000
+
+
+QUICK = {
+    "rq1_fidelity": ["workload", "pearson", "spearman", "ceiling"],
+    "rq2_selection": ["workload", "method", "at 5 %", "at 10 %", "at 20 %", "mean of curve"],
+    "rq3_cost": ["workload", "method", "trainings", "evaluations", "error reached"],
+    "scaling": ["model", "method", "rows", "seconds", "evaluations"],
+    "rq4_support_size": ["support", "at 10 %", "at 20 %"],
+    "rq5_alignment": ["workload", "support", "pearson", "spearman"],
+    "ablation": ["workload", "mechanism", "error"],
+    "reuse": ["workload", "test rows", "distinct", "reused"],
+    "noise": ["data", "model", "method", "average precision"],
+    "cora": ["method", "at 5 %", "at 10 %"],
+}
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The table of an experiment, run as a person runs it, once."""
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("torch")
+    out = tmp_path_factory.mktemp("quick")
+    tables = {}
+
+    def table_of(name):
+        if name not in tables:
+            script = EXPERIMENTS / f"{name}.py"
+            done = subprocess.run(
+                [sys.executable, str(script), "--quick", "--out", str(out)], capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr[-3000:]
+            page = (out / f"{name}.md").read_text(encoding="utf-8")
+            assert f"python experiments/{name}.py --quick" in page
+            assert (out / f"{name}.svg").read_text(encoding="utf-8").startswith("<?xml")
+            assert (out / f"{name}.png").stat().st_size > 5000
+            tables[name] = pd.read_csv(out / f"{name}.csv")
+            for column in QUICK[name]:
+                assert tables[name][column].notna().all(), column
+        return tables[name]
+
+    return table_of
+
+
+def test_local_values_go_with_global_ones(quick):
+    table = quick("rq1_fidelity").set_index("workload")
+    assert len(table) == 4
+    rows = table[~table.index.str.startswith("GCN")]
+    assert (rows["pearson"] > 0.3).all()
+    assert (rows["pearson"] < 1).all()
+    assert (table["ceiling"] <= 1).all()
+
+
+def test_values_select_better_than_chance(quick):
+    table = quick("rq2_selection")
+    assert len(table) == 4 * 7
+    mean = table[~table["workload"].str.startswith("GCN")].groupby("method")["mean of curve"].mean()
+    assert mean["LSMR-A"] > mean["random"]
+    assert table[["at 5 %", "at 10 %", "at 20 %"]].to_numpy().min() >= 0
+    assert table[["at 5 %", "at 10 %", "at 20 %"]].to_numpy().max() <= 100
+
+
+def test_ours_needs_the_fewest_trainings(quick):
+    table = quick("rq3_cost")
+    assert len(table) == 4 * 6
+    assert (table["trainings"] > 0).all()
+    needed = table.pivot(index="workload", columns="method", values="trainings to error 0.1")
+    others = needed.drop(columns="LSMR-A")
+    assert (others.min(axis=1) > 1.5 * needed["LSMR-A"]).all()
+
+
+def test_local_methods_hardly_grow_with_the_rows(quick):
+    table = quick("scaling")
+    ours = table[(table["model"] == "WKNN") & (table["method"] == "LSMR-A")].set_index("rows")["evaluations"]
+    assert ours.iloc[-1] <= 1.2 * ours.iloc[0]
+    widest = table[(table["model"] == "WKNN") & (table["method"] == "global-mc")].set_index("rows")["evaluations"]
+    assert (widest > 10 * ours.loc[widest.index]).all()
+
+
+def test_larger_supports_are_nearer_to_global_values(quick):
+    table = quick("rq4_support_size")
+    pearson = table[table["support"] != "global"].set_index("support")["pearson"]
+    assert (np.diff(pearson) > -0.05).all()
+    assert pearson.iloc[-1] > pearson.iloc[0] + 0.2
+
+
+def test_a_models_own_supports_do_best(quick):
+    table = quick("rq5_alignment")
+    own = table[table["workload"].str.startswith("weighted")].set_index("support")["pearson"]
+    assert own.idxmax() == "its own"
+    assert own["random"] < own["its own"] - 0.2
+
+
+def test_the_last_mechanisms_bring_most(quick):
+    for _, part in quick("ablation").groupby("workload"):
+        error = part.set_index("mechanism")["error"]
+        assert len(error) == 7
+        assert error.idxmin() == "+ additive fit"
+        assert error["+ centring"] < error["+ inclusion weights"]
+
+
+def test_distinct_subsets_per_test_row_fall(quick):
+    for _, part in quick("reuse").groupby("workload"):
+        assert (np.diff(part["distinct"]) >= 0).all()
+        assert (part["distinct"] <= part["of all"]).all()
+        assert part["reused"].iloc[-1] > 0
+
+
+def test_values_find_flipped_labels(quick):
+    table = quick("noise")
+    mean = table.groupby("method")["average precision"].mean()
+    assert mean["suspects"] > mean["random"] + 0.2
+    assert mean["LSMR-A"] > mean["random"] + 0.2
+    assert table["average precision"].between(0, 1).all()
+
+
+def test_the_graph_experiment_compares_with_both_orders_of_in_run(quick):
+    table = quick("cora").set_index("method")
+    assert {"LSMR-A", "In-Run, first order", "In-Run, second order", "global-mc", "random"} == set(table.index)
+    # The second order is a small correction of the first.
+    assert table.loc["In-Run, first order", "pearson"] == pytest.approx(
+        table.loc["In-Run, second order", "pearson"], abs=0.1
+    )

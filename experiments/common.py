@@ -1,0 +1,226 @@
+"""What the experiments share: the paper's workloads and numbers, and how results are written."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import pearsonr, spearmanr
+from sklearn.base import clone
+from sklearn.metrics import pairwise_distances
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import localshapley as ls
+
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+PAPERS_RULE = ls.stopping.RelativeChange(0.05, every=100)
+
+# Tables 2 to 4 and 6 of the paper. It counts a training for each test row that a model is scored on.
+PAPER_COST = {
+    "WKNN": {"global-mc": (212_408, 1126e6), "tmc": (8_085, 65.1e6), "complementary": (9_181, 16.8e6),
+             "local-mc": (537, 9.0e6), "LSMR-A": (88, 0.9e6)},
+    "DT": {"global-mc": (1_446, 2.8e6), "tmc": (250, 0.5e6), "complementary": (206, 0.4e6),
+           "local-mc": (243, 0.5e6), "LSMR-A": (111, 0.2e6)},
+    "SVM": {"global-mc": (101_903, 81.7e6), "tmc": (2_790, 4.9e6), "complementary": (3_087, 5.1e6),
+            "local-mc": (16_013, 32e6), "LSMR-A": (251, 0.4e6)},
+    "GNN": {"global-mc": (200_860, 28.2e6), "tmc": (122_264, 23.8e6), "complementary": (71_768, 9.1e6),
+            "local-mc": (45_378, 12.0e6), "LSMR-A": (7_241, 1.7e6)},
+}  # fmt: skip
+PAPER_FIDELITY = {"WKNN": (0.839, 0.840), "GNN": (0.516, 0.376)}  # of the others the paper has pictures only
+PERMUTATIONS = {"WKNN": 1126, "DT": 593, "SVM": 1200, "GNN": 17}
+"""Permutations of Global-MC that make the paper's number of trainings."""
+
+
+@dataclass
+class Workload:
+    """A model with its data and supports, as the paper has them.
+
+    Attributes
+    ----------
+    name, title : str
+    value : callable
+        `value(**settings)`: the valuation, by any method.
+    accuracy : callable
+        `accuracy(rows)`: accuracy on the test rows after training on some training rows.
+    n_rows, n_tests : int
+    notes : list of str
+        Where it differs from the paper's.
+    """
+
+    name: str
+    title: str
+    value: Callable[..., ls.Valuation]
+    accuracy: Callable[[np.ndarray], float]
+    n_rows: int
+    n_tests: int
+    notes: list[str] = field(default_factory=list)
+    data: Any = None
+    model: Any = None
+    support: Any = None
+
+
+def tabular(name: str, title: str, data: Any, model: Any, support: Any, notes: list[str] | None = None) -> Workload:
+    """A workload of rows; utility is accuracy, as in the paper."""
+    X, y, X_test, y_test = data
+
+    def accuracy(rows: np.ndarray) -> float:
+        if len(set(y[rows])) < 2:
+            return float((y_test == y[rows[0]]).mean()) if len(rows) else 1 / len(set(y))
+        settings = {"n_neighbors": min(5, len(rows))} if isinstance(model, KNeighborsClassifier) else {}
+        return float(clone(model).set_params(**settings).fit(X[rows], y[rows]).score(X_test, y_test))
+
+    def value(**settings: Any) -> ls.Valuation:
+        settings = {"model": model, "support": support, "score": "accuracy", "progress": False, **settings}
+        return ls.value(X, y, X_test, y_test, **settings)
+
+    return Workload(
+        name, title, value, accuracy, len(y), len(y_test), notes or [], (X, y, X_test, y_test), model, support
+    )
+
+
+def wknn(quick: bool, n_train: int = 1000, n_test: int = 1000) -> Workload:
+    """Weighted K nearest neighbours on MNIST, K = 5, supports of the 10 nearest."""
+    model = KNeighborsClassifier(5, weights="distance")
+    if quick:
+        data = ls.datasets.load("digits")
+        rows, tests = slice(None, 150), slice(None, 60)
+        digits = (data.X[rows], data.y[rows], data.X_test[tests], data.y_test[tests])
+        return tabular("WKNN", "weighted KNN, digits (quick)", digits, model, ls.supports.Nearest(10))
+    encoded = ls.datasets.mnist_features(n_train=n_train, n_test=n_test)
+    note = (
+        f"The encoder of the {encoded.data.X.shape[1]:,} features is ours: a network of {encoded.accuracy:.1%} "
+        "accuracy, trained on images outside the sample. The paper does not say how its encoder was trained."
+    )
+    return tabular("WKNN", "weighted KNN, MNIST", encoded.data[:4], model, ls.supports.Nearest(10), [note])
+
+
+def tree(quick: bool) -> Workload:
+    """Trees on Iris; supports from a reference tree, brought to 30 to 50 rows by nearest neighbours."""
+    data = ls.datasets.load("iris")[:4]
+    low, high = (8, 12) if quick else (30, 50)
+    support = ls.supports.Given(parents_of_leaves(*data[:3], low, high))
+    title = "trees, Iris" + (" (quick: supports of 8 to 12)" if quick else "")
+    return tabular("DT", title, data, DecisionTreeClassifier(random_state=0), support)
+
+
+def parents_of_leaves(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, low: int, high: int) -> list[np.ndarray]:
+    """Rows that reach the parent of a test row's leaf; cut to the nearest `high`, filled up to the nearest `low`."""
+    reference = DecisionTreeClassifier(min_samples_leaf=5, min_samples_split=10, random_state=0).fit(X, y)
+    paths, test_paths = reference.decision_path(X).tolil().rows, reference.decision_path(X_test).tolil().rows
+    distance = pairwise_distances(X_test, X)
+    supports = []
+    for t, path in enumerate(test_paths):
+        parent = path[-2] if len(path) > 1 else path[-1]
+        inside = np.array([parent in row for row in paths])
+        nearest = np.lexsort((distance[t], ~inside))  # those inside first, nearest first
+        supports.append(np.sort(nearest[: int(np.clip(inside.sum(), low, high))]))
+    return supports
+
+
+def svm(quick: bool) -> Workload:
+    """RBF-SVM on Breast Cancer, supports of kernel 0.5 and more."""
+    X, y, X_test, y_test = ls.datasets.load("breast_cancer")[:4]
+    if quick:
+        data = (X[:80], y[:80], X_test[:30], y_test[:30])
+        return tabular("SVM", "RBF-SVM, Breast Cancer (quick)", data, SVC(), ls.supports.Kernel(0.5, max_size=12))
+    return tabular("SVM", "RBF-SVM, Breast Cancer", (X, y, X_test, y_test), SVC(), ls.supports.Kernel(0.5))
+
+
+def fidelity(local: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
+    """Pearson's and Spearman's correlation."""
+    return float(pearsonr(local, reference).statistic), float(spearmanr(local, reference).statistic)
+
+
+def relative_error(estimate: np.ndarray, reference: np.ndarray) -> float:
+    """`‖estimate − reference‖ / ‖reference‖`."""
+    return float(np.linalg.norm(estimate - reference) / np.linalg.norm(reference))
+
+
+def accuracy_at(workload: Workload, values: np.ndarray, share: float) -> float:
+    """Accuracy after training on the best-valued share of the rows."""
+    best = np.argsort(-values, kind="stable")[: max(1, round(share * len(values)))]
+    return workload.accuracy(best)
+
+
+def arguments(doc: str, argv: list[str] | None = None) -> argparse.Namespace:
+    """The command line of an experiment."""
+    parser = argparse.ArgumentParser(description=doc.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small sizes, under two minutes")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for tables and figures")
+    args = parser.parse_args(argv)
+    args.out.mkdir(parents=True, exist_ok=True)
+    return args
+
+
+def machine() -> str:
+    """What it ran on, in words."""
+    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+
+
+def write(
+    args: argparse.Namespace,
+    name: str,
+    title: str,
+    about: str,
+    tables: dict[str, pd.DataFrame],
+    findings: list[str],
+    draw: Callable[[Any], None] | None = None,
+) -> None:
+    """Write tables (CSV and Markdown) and the figure (SVG and PNG) of an experiment.
+
+    The first table goes to `NAME.csv`, each other to `NAME_KEY.csv`.
+    """
+    command = f"python experiments/{name}.py" + (" --quick" if args.quick else "")
+    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} ({machine()}.)", 118), ""]
+    for i, (key, table) in enumerate(tables.items()):
+        table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
+        lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]
+    if draw is not None:
+        save_figure(partial(draw), args.out / name)
+        lines += [f"![{title}]({name}.svg)", ""]
+    if findings:
+        lines += ["## What is seen", ""]
+        lines += [fill(point, 118, initial_indent="- ", subsequent_indent="  ") for point in findings] + [""]
+    (args.out / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
+    print(f"wrote {args.out / name}.md", file=sys.stderr)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A table in Markdown; numbers with three digits, and to the right."""
+
+    def text(cell: Any) -> str:
+        if isinstance(cell, float | np.floating):
+            return "" if np.isnan(cell) else f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
+        return f"{cell:,}" if isinstance(cell, int | np.integer) and not isinstance(cell, bool) else str(cell)
+
+    numeric = [pd.api.types.is_numeric_dtype(table[name]) for name in table.columns]
+    lines = [
+        "| " + " | ".join(map(str, table.columns)) + " |",
+        "|" + "|".join("---:" if right else "---" for right in numeric) + "|",
+    ]
+    lines += ["| " + " | ".join(map(text, row)) + " |" for row in table.itertuples(index=False)]
+    return "\n".join(lines)
+
+
+def save_figure(draw: Callable[[Any], None], path: Path) -> None:
+    """Draw on a new figure and save it as SVG and PNG, the same bytes for the same numbers."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context({"svg.hashsalt": path.name}):
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        draw(figure)
+        figure.savefig(f"{path}.svg", metadata={"Date": None})
+        figure.savefig(f"{path}.png", dpi=110)

@@ -1,0 +1,86 @@
+"""The graph workload of the experiments: a two-layer GCN on Cora, as the paper has it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import localshapley as ls
+from common import Workload
+
+REDUCED = (300, 150)
+"""Training and test nodes where there is no GPU."""
+
+
+def gnn(quick: bool) -> Workload:
+    """Values of nodes; the whole of Cora on a GPU, a part of it elsewhere, made-up communities if quick."""
+    import torch
+
+    notes = []
+    if quick:
+        graph, title = communities(), "GCN, made-up communities (quick)"
+    else:
+        graph, title = ls.datasets.load("cora"), "GCN, Cora"
+        if not torch.cuda.is_available():
+            graph = part_of(graph, *REDUCED)
+            notes = [
+                f"GCN: without a GPU a part of Cora is taken, {REDUCED[0]} training and {REDUCED[1]} test nodes around "
+                "each other; the whole of it is in [Cora](cora.md)."
+            ]
+            title = f"GCN, {sum(REDUCED)} nodes of Cora"
+    adjacency, X, y, train, test = graph[:5]
+    model = ls.models.GCN(epochs=10 if quick else 20)
+
+    def value(**settings: Any) -> ls.Valuation:
+        games = "test" if settings.get("method") in GLOBAL else "train"
+        settings = {"model": model, "games": games, "score": "accuracy", "progress": False, **settings}
+        return ls.value_nodes(adjacency, X, y, train, test, **settings)
+
+    def accuracy(rows: np.ndarray) -> float:
+        return accuracy_of(adjacency, X, y, train[rows], test, model)
+
+    return Workload("GNN", title, value, accuracy, len(train), len(test), notes, graph, model)
+
+
+GLOBAL = ("global-mc", "tmc", "complementary", "loo")
+
+
+def accuracy_of(adjacency: Any, X: Any, y: np.ndarray, rows: np.ndarray, test: np.ndarray, model: Any) -> float:
+    """Accuracy of one network: values add up to what it gains over nothing learnt, however few are drawn."""
+    if len(set(y[rows])) == 1:
+        return float((y[test] == y[rows[0]]).mean())
+    everyone = ls.supports.Everything()
+    settings = {"model": model, "support": everyone, "score": "accuracy", "budget": 16, "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.LocalShapleyWarning)  # few rows may lack a class, which then counts as wrong
+        v = ls.value_nodes(adjacency, X, y, rows, test, **settings)
+    return float(v.values.sum() / len(test) + 1 / len(np.unique(y[rows])))
+
+
+def communities(n: int = 60, seed: int = 0) -> tuple[Any, Any, np.ndarray, np.ndarray, np.ndarray]:
+    """A small graph of three communities, with features that tell a little."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    links = rng.random((n, n)) < np.where(y[:, None] == y, 0.18, 0.02)
+    links = np.triu(links, 1)
+    X = (rng.random((n, 30)) < np.where(np.arange(30) % 3 == y[:, None], 0.3, 0.1)).astype(float)
+    nodes = rng.permutation(n)
+    return sparse.csr_array(links | links.T).astype(float), X, y, np.sort(nodes[:40]), np.sort(nodes[40:])
+
+
+def part_of(graph: Any, n_train: int, n_test: int) -> tuple[Any, Any, np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes around one of many neighbours, found breadth first."""
+    adjacency, X, y, train, test = graph[:5]
+    is_train = np.zeros(len(y), dtype=bool)
+    is_train[train] = True
+    start = int(np.argmax(np.diff(adjacency.indptr)))
+    order = sparse.csgraph.breadth_first_order(adjacency, start, directed=False, return_predecessors=False)
+    allowed = np.isin(order, np.concatenate([train, test]))
+    order = order[allowed]
+    kept = np.sort(np.concatenate([order[is_train[order]][:n_train], order[~is_train[order]][:n_test]]))
+    places = np.arange(len(kept))
+    inside = is_train[kept]
+    return sparse.csr_array(adjacency[kept][:, kept]), X[kept], y[kept], places[inside], places[~inside]

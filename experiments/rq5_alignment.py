@@ -1,0 +1,126 @@
+"""RQ5 of the paper: supports of one model under another, and random ones.
+
+python experiments/rq5_alignment.py            # under half an hour on two cores
+python experiments/rq5_alignment.py --quick    # under two minutes
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import rbf_kernel
+
+import localshapley as ls
+from common import PERMUTATIONS, Workload, accuracy_at, arguments, fidelity, parents_of_leaves, wknn, write
+from graph import gnn
+
+PAPER = {
+    ("WKNN", "its own"): (0.839, 0.840, 70.4, 78.6),
+    ("WKNN", "tree"): (0.713, 0.722, 66.7, 74.8),
+    ("WKNN", "RBF kernel"): (0.596, 0.575, 68.0, 75.3),
+    ("WKNN", "random"): (0.118, 0.120, 64.1, 68.0),
+    ("GNN", "its own"): (0.516, 0.376, 78.6, 83.9),
+    ("GNN", "tree"): (0.136, 0.139, 73.8, 76.5),
+    ("GNN", "nearest"): (0.112, 0.113, 75.1, 79.3),
+    ("GNN", "random"): (0.164, 0.188, 74.6, 79.6),
+}
+SHARES = {"WKNN": (0.1, 0.2), "GNN": (0.05, 0.1)}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run, and write `rq5_alignment.csv`, `.md`, `.svg` and `.png`."""
+    args = arguments(__doc__, argv)
+    rows, notes = [], []
+    for workload in (wknn(args.quick), gnn(args.quick)):
+        n = 60 if args.quick else PERMUTATIONS[workload.name]
+        reference = workload.value(method="global-mc", budget=n * workload.n_rows + 2).values
+        notes += workload.notes
+        for name, local in local_values(workload).items():
+            pearson, spearman = fidelity(local.values, reference)
+            paper = PAPER[workload.name, name]
+            low, high = SHARES[workload.name]
+            rows.append(
+                {
+                    "workload": workload.title,
+                    "support": name,
+                    "rows": float(local.support_sizes.mean()),
+                    "pearson": pearson,
+                    "spearman": spearman,
+                    "low": 100 * accuracy_at(workload, local.values, low),
+                    "high": 100 * accuracy_at(workload, local.values, high),
+                    "paper pearson": paper[0],
+                    "paper spearman": paper[1],
+                    "paper low": paper[2],
+                    "paper high": paper[3],
+                }
+            )
+            print(rows[-1], file=sys.stderr)
+    table = pd.DataFrame(rows)
+    about = (
+        "Local values with supports of another model, all of the same mean size, against global values. *low* and "
+        "*high*: "
+        "accuracy (%) with the best 10 and 20 % of the rows (KNN), 5 and 10 % (GCN)."
+    )
+    write(args, "rq5_alignment", "RQ5: supports of another model", about, {"alignment": table}, findings(table) + notes,
+          lambda figure: draw(figure, table))  # fmt: skip
+
+
+def local_values(workload: Workload) -> dict[str, ls.Valuation]:
+    """Values with the model's own supports, with those of others cut to the same size, and with random ones."""
+    own = workload.value(tol=0.1) if workload.name == "WKNN" else workload.value(tol=0.2, games="test")
+    size = max(2, round(float(own.support_sizes.mean())))
+    if workload.name == "WKNN":
+        X, y, X_test, _ = workload.data
+        kernel = np.argsort(-rbf_kernel(X_test, X), axis=1, kind="stable")
+        others = {
+            "tree": parents_of_leaves(X, y, X_test, size, size),
+            "RBF kernel": rbf_supports(X, X_test, size, kernel),
+        }
+    else:
+        _, features, y, train, test = workload.data[:5]
+        X, X_test = (np.asarray(features[nodes].todense() if hasattr(features, "todense") else features[nodes])
+                     for nodes in (train, test))  # fmt: skip
+        nearest = np.argsort(pairwise_distances(X_test, X), axis=1, kind="stable")[:, :size]
+        others = {"tree": parents_of_leaves(X, y[train], X_test, size, size), "nearest": list(np.sort(nearest, axis=1))}
+    found = {"its own": own}
+    settings: dict[str, Any] = {"tol": 0.2} if workload.name == "WKNN" else {"tol": 0.2, "games": "test"}
+    for name, supports in others.items():
+        found[name] = workload.value(support=ls.supports.Given(supports), **settings)
+    found["random"] = workload.value(support=ls.supports.Random(size), **settings)
+    return found
+
+
+def rbf_supports(X: np.ndarray, X_test: np.ndarray, size: int, order: np.ndarray) -> list[np.ndarray]:
+    """Rows of kernel at least as large as makes supports of the mean size; the same threshold for every test row."""
+    gamma = 1 / (X.shape[1] * X.var())
+    kernel = rbf_kernel(X_test, X, gamma=gamma)
+    threshold = np.sort(kernel.ravel())[-size * len(X_test)]
+    return [np.flatnonzero(row >= threshold)[: 4 * size] for row in kernel]
+
+
+def findings(table: pd.DataFrame) -> list[str]:
+    """Whether alignment matters."""
+    points = []
+    for title, part in table.groupby("workload", sort=False):
+        others = ", ".join(f"{r['support']} {r['pearson']:.3f}" for r in part.to_dict("records")[1:])
+        points.append(f"{title}: Pearson {part['pearson'].iloc[0]:.3f} with its own supports; {others}.")
+    return points
+
+
+def draw(figure: Any, table: pd.DataFrame) -> None:
+    """Correlations, ours beside the paper's."""
+    ax = figure.subplots()
+    place = np.arange(len(table))
+    ax.bar(place - 0.2, table["pearson"], 0.4, label="ours")
+    ax.bar(place + 0.2, table["paper pearson"], 0.4, label="paper")
+    ax.set_xticks(place, [f"{row.workload.split(',')[0]}\n{row.support}" for row in table.itertuples()], fontsize=8)
+    ax.set(ylabel="Pearson's correlation with global values")
+    ax.legend(frameon=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -48,12 +48,21 @@ def gnn(quick: bool) -> Workload:
 GLOBAL = ("global-mc", "tmc", "complementary", "loo")
 
 
-def accuracy_of(adjacency: Any, X: Any, y: np.ndarray, rows: np.ndarray, test: np.ndarray, model: Any) -> float:
+def accuracy_of(
+    adjacency: Any, X: Any, y: np.ndarray, rows: np.ndarray, test: np.ndarray, model: Any, graph: str = "full"
+) -> float:
     """Accuracy of one network: values add up to what it gains over nothing learnt, however few are drawn."""
     if len(set(y[rows])) == 1:
         return float((y[test] == y[rows[0]]).mean())
     everyone = ls.supports.Everything()
-    settings = {"model": model, "support": everyone, "score": "accuracy", "budget": 16, "progress": False}
+    settings = {
+        "model": model,
+        "support": everyone,
+        "score": "accuracy",
+        "budget": 16,
+        "graph": graph,
+        "progress": False,
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.LocalShapleyWarning)  # few rows may lack a class, which then counts as wrong
         v = ls.value_nodes(adjacency, X, y, rows, test, **settings)

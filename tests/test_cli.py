@@ -278,7 +278,9 @@ class TestWhatGoesWrong:
             (b"a,label\n1,x\n2,\n", "target 'label' is missing in 1 rows, first in row 1"),
             (b"a,label\n1,x\n2,y,3,4,5\n", "cannot be read as csv"),
             (b"label\nx\ny\n", "no column left to learn from"),
-            (bytes(range(32)) * 10_000, "does not start with the names of columns"),
+            (bytes(range(32)) * 10_000, "does not hold text"),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "does not hold text"),
+            (b"a" * 2**21, "does not start with the names of columns"),
         ],
         ids=[
             "empty",
@@ -290,6 +292,8 @@ class TestWhatGoesWrong:
             "ragged",
             "no features",
             "binary",
+            "picture",
+            "one line",
         ],
     )
     def test_bad_files(self, tmp_path, content, message):
@@ -298,6 +302,19 @@ class TestWhatGoesWrong:
         assert done.returncode == 1
         assert len(done.stderr.splitlines()) == 1, done.stderr
         assert message in done.stderr
+
+    def test_spaces_make_no_class_and_commas_may_be_decimal(self, tmp_path):
+        rows = "".join(f"{i},5;{'yes ' if i % 4 == 0 else 'yes' if i % 2 else 'no'}\n" for i in range(60))
+        (tmp_path / "t.csv").write_text("size;answer\n" + rows)
+        document = answer("value", "t.csv", "-t", "answer", cwd=tmp_path)
+        assert {row["label"] for row in document["rows"]} == {"yes", "no"}
+        assert document["preparation"] == ["1 column of numbers scaled to mean 0 and deviation 1"]
+
+    def test_a_column_that_names_rows_is_pointed_out(self, tmp_path):
+        rows = "".join(f"{1000 + i},{i % 7},{'yes' if i % 7 > 3 else 'no'}\n" for i in range(60))
+        (tmp_path / "t.csv").write_text("customer,size,answer\n" + rows)
+        document = answer("value", "t.csv", "-t", "answer", cwd=tmp_path)
+        assert any("--id customer" in line for line in document["preparation"])
 
     def test_the_encoding_can_be_named(self, tmp_path):
         rows = "".join(f"{i},{'été' if i % 2 else 'hiver'}\n" for i in range(40))

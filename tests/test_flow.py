@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 import time
+from concurrent.futures.process import BrokenProcessPool
 from itertools import count
 
 import joblib
@@ -142,6 +143,22 @@ class TestWorkersThatDie:
         (tmp_path / "first").touch()
         assert same_bits(alone, run(model=MortalTree(str(tmp_path)), n_jobs=2))
         assert not list(tmp_path.iterdir())
+
+    def test_a_source_that_is_closed_is_no_trouble_of_its_own(self, monkeypatch):
+        # joblib closes the source of its jobs when workers die; that must not hide why they did.
+        class Closing:
+            def __init__(self, *args, **settings):
+                pass
+
+            def __call__(self, jobs):
+                next(jobs)
+                jobs.close()
+                raise BrokenProcessPool("they died")
+                yield
+
+        monkeypatch.setattr("localshapley.flow.joblib.Parallel", Closing)
+        with pytest.raises(ls.TrainingError, match="died 3 times in a row"):
+            run(model=MortalTree(""), n_jobs=2)
 
     def test_three_times_are_enough(self, tmp_path):
         (tmp_path / "always").touch()

@@ -153,7 +153,7 @@ def test_wrong_labels_have_low_values():
     torch.manual_seed(0)
     v = in_run_shapley(torch.nn.Linear(4, 3), X, y, X_test, y_test, epochs=20, batch_size=16, lr=0.1)
     assert (v.bottom(8).index < 8).sum() >= 6
-    assert "in-run, order 1: 1 trainings" in repr(v)
+    assert "in-run, order 1: 1 training" in repr(v)
 
 
 def test_the_module_is_left_as_it_was():

@@ -233,7 +233,15 @@ class TestSuspects:
 
     def test_columns_against_a_slow_twin(self, iris):
         table = tasks.suspects(iris, y, X=X, n=105, n_neighbours=4)
-        assert list(table.columns) == ["value", "stderr", "label", "suggested", "agreement", "neighbours"]
+        assert list(table.columns) == [
+            "suspicion",
+            "value",
+            "stderr",
+            "label",
+            "suggested",
+            "agreement",
+            "neighbours",
+        ]
         scaled = X / X.std(axis=0)
         suspicion = {}
         for z, row in table.iterrows():

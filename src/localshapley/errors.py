@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+MOST_NAMES = 24
+"""So many names a message lists."""
+
 
 class LocalShapleyError(Exception):
     """Base of every error that this package raises."""
@@ -31,4 +34,7 @@ def unknown_name(argument: str, got: object, known: Iterable[str]) -> InvalidArg
     names = sorted(known)
     close = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return InvalidArgumentError(f"{argument} must be one of {', '.join(map(repr, names))}; got {got!r}.{hint}")
+    listed = ", ".join(map(repr, names[:MOST_NAMES]))
+    if len(names) > MOST_NAMES:
+        listed += f" and {len(names) - MOST_NAMES} more"
+    return InvalidArgumentError(f"{argument} must be one of {listed}; got {got!r}.{hint}")

@@ -179,6 +179,8 @@ def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[S
                     yield joblib.delayed(_train)(shared, index, piece.todo)
                 else:
                     ready[index] = piece.done(None)
+        except GeneratorExit:  # joblib has given up, and says why elsewhere
+            raise
         except BaseException as error:
             trouble.append(error)
 

@@ -25,7 +25,7 @@ def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fol
         if classifier:
             labels, counts = np.unique(y, return_counts=True)
             if counts.min() < 2:
-                rare = labels[counts.argmin()]
+                rare = labels.tolist()[counts.argmin()]
                 raise InvalidArgumentError(
                     f"cv needs two rows of every class, one to learn from and one to test on; y has {rare!r} once. "
                     "Drop the row, or join rare classes."

@@ -164,15 +164,20 @@ def plan(
 def _time_trainings(graph: SupportGraph, trainer: Trainer, seed: int, patience: float = 0.5) -> float:
     """Mean seconds of a training, over random coalitions of the supports, for about half a second."""
     rng = np.random.default_rng(seed)
-    trained, spent = 0, 0.0
-    trainer.evaluate(Coalitions.from_lists([graph.game(graph.n_games - 1)], [[0]]))  # the first call may be slow
-    n = 4
-    while spent < patience and trained < 5000:
+
+    def sample(n: int) -> Coalitions:
         tests = rng.integers(graph.n_tests, size=n)
         coalitions = [rng.permutation(s)[: rng.integers(len(s) + 1)] for s in map(graph.support, tests)]
-        sample = Coalitions.from_lists(coalitions, [[t] for t in tests])
+        return Coalitions.from_lists(coalitions, [[t] for t in tests])
+
+    everyone = graph.game(graph.n_games - 1)
+    trainer.evaluate(Coalitions.from_lists([everyone, everyone[: len(everyone) // 2]], [[0], [0]]))  # may compile
+    trainer.evaluate(sample(4))
+    trained, spent, n = 0, 0.0, 4
+    while spent < patience and trained < 5000:
+        coalitions = sample(n)
         started = perf_counter()
-        trainer.evaluate(sample)
+        trainer.evaluate(coalitions)
         spent += perf_counter() - started
         trained += n
         n *= 2

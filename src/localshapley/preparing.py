@@ -59,6 +59,10 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
             said.append(f"left out {name!r}: it is empty")
         elif name not in categories and _as_numbers(column) is not None:
             numbers.append(name)
+            if pd.api.types.is_integer_dtype(column) and column.is_unique and len(column) > MAX_CATEGORIES:
+                said.append(
+                    f"{name!r} is different in every row and was learnt from; if it names rows, say --id {name}"
+                )
         elif name not in categories and column.nunique() > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
             said.append(f"left out {name!r}: {column.nunique():,} different texts in {len(column):,} rows")
         else:
@@ -134,7 +138,7 @@ def labels_of(column: pd.Series) -> tuple[AnyArray, bool]:
             f"the target {column.name!r} is missing in {len(missing)} rows, first in row {missing[0]}; drop these rows."
         )
     if isinstance(column.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(column):
-        return column.astype(str).to_numpy(dtype=str), False
+        return column.astype(str).str.strip().to_numpy(dtype=str), False  # spaces make no class
     numbers = column.to_numpy()
     if numbers.dtype.kind == "f" and (numbers % 1 == 0).all():
         numbers = numbers.astype(np.int64)

@@ -79,13 +79,27 @@ def _read_text(path: Path, encoding: str) -> pd.DataFrame:
     import pandas as pd
 
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
+    if path.suffix.lower() not in PACKED:
+        with path.open("rb") as file:
+            if b"\0" in file.read(4096) and not encoding.lower().startswith("utf-16"):
+                raise ValueError("it does not hold text")
     module: Any = import_module(PACKED[path.suffix.lower()]) if path.suffix.lower() in PACKED else None
     with path.open(encoding=encoding) if module is None else module.open(path, "rt", encoding=encoding) as lines:
         header = lines.readline(LONGEST_HEADER)
     if not header.replace("\t", "").strip().isprintable() or len(header) == LONGEST_HEADER:
         raise ValueError("it does not start with the names of columns")
     separator = max(SEPARATORS, key=header.count)
-    return pd.read_csv(path, sep=separator, encoding=encoding, skipinitialspace=True, low_memory=False)
+    how: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True, "low_memory": False}
+    table: pd.DataFrame = pd.read_csv(path, **how)
+    if separator != "," and _has_decimal_commas(table):
+        table = pd.read_csv(path, **how, decimal=",")
+    return table
+
+
+def _has_decimal_commas(table: pd.DataFrame) -> bool:
+    """Whether a column of text holds nothing but numbers with commas."""
+    words = (table[name].dropna().astype(str) for name in table.columns if table[name].dtype.kind not in "biufMm")
+    return any(len(column) and column.str.fullmatch(r"[-+]?\d*,?\d+(e[-+]?\d+)?").all() for column in words)
 
 
 def _read_binary(path: Path, kind: str) -> pd.DataFrame:

@@ -66,7 +66,7 @@ def suspects_command(
     run: Run,
     n: Annotated[
         float | None,
-        typer.Option("-n", "--n", help="Rows to list, or a share such as 0.1 (those beyond doubt)."),
+        typer.Option("-n", "--n", help="Rows to list, or a share such as 0.1 (those that do harm and are outvoted)."),
     ] = None,
     values: Values = None,
     out: Listed = None,

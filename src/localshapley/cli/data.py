@@ -87,7 +87,9 @@ def load_data(run: Run) -> Data:
         raise unknown_name("--task", run.task, ("auto", "classification", "regression"))
     regression = numbers if run.task == "auto" else run.task == "regression"
     if regression and not np.issubdtype(y.dtype, np.number):
-        raise LocalShapleyError(f"the target {run.target!r} holds text such as {y[0]!r}; regression needs numbers.")
+        raise LocalShapleyError(
+            f"the target {run.target!r} holds text such as {str(y[0])!r}; regression needs numbers."
+        )
     if not regression and len(np.unique(y)) < 2:
         raise LocalShapleyError(f"the target {run.target!r} holds one class only ({y[0]}); two or more are needed.")
     left_out = [name for name in (run.target, run.owner, *(run.drop or [])) if name is not None]
@@ -166,8 +168,10 @@ def find_support(text: str | None) -> Support | None:
         raise InvalidArgumentError(f"--support {name} takes no size; got {text!r}.")
     try:
         made: Support = kind(number(size)) if number is not None and size else kind()
-    except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"--support {text}: {error}") from None
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"--support {text} has no size that can be used; write it like nearest:20."
+        ) from None
     return made
 
 

@@ -95,7 +95,9 @@ def suspects(run: Run, n: float | None, values: Path | None, out: Path | None) -
     if len(found):
         text.append(table_text(found))
     if len(found) == 0 and n is None:
-        text.append("No value is below zero beyond doubt; -n 20 lists the 20 most suspicious rows all the same.")
+        text.append(
+            "No row does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious all the same."
+        )
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}"] if out is not None else [])
     say.answer(document, "\n".join(text))
     _end(valuation)
@@ -193,6 +195,7 @@ def _kept_or_valued(run: Run, values: Path | None, say: Speaker) -> tuple[Data, 
     if values is None:
         return _valued(run, say)
     data, valuation = load_data(run), load(values)
+    say.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.said))
     if len(valuation.values) != len(data.y) or not valuation.to_frame().index.equals(data.rows.index):
         raise LocalShapleyError(
             f"{values} is not about the {len(data.y)} rows of {run.train} with these options; give the options that it "

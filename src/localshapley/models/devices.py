@@ -18,7 +18,9 @@ def find_device(device: Any) -> Any:
     try:
         found = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise InvalidArgumentError(f"device {device!r} is none ({error}); give 'auto', 'cpu' or 'cuda'.") from None
+        raise InvalidArgumentError(
+            f"device {device!r} cannot be used ({error}); give 'auto', 'cpu' or 'cuda'."
+        ) from None
     if found.type == "cuda" and not torch.cuda.is_available():
         raise InvalidArgumentError(
             f"device={device!r} was asked for, but PyTorch finds no CUDA device here; use 'cpu' or 'auto'."

@@ -35,15 +35,16 @@ def suspects(
         are the rows that are most often in the same supports, which a valuation with ``per_test=True`` knows;
         without either there are none.
     n : int or float, optional
-        How many rows, or which share of them; by default those whose value is below zero beyond doubt
-        (``value + 1.96 * stderr < 0``).
+        How many rows, or which share of them; by default those whose value is below zero beyond the doubt of sampling
+        (``value + 1.96 * stderr < 0``) and, with `X`, most of whose neighbours have another label.
     n_neighbours : int, default=10
         All others where there are fewer.
 
     Returns
     -------
     DataFrame
-        Most suspicious first, under the index of the valuation: `value`, `stderr`, `label`, `suggested` (the most
+        Most suspicious first, under the index of the valuation: `suspicion` (what they are ranked by), `value`,
+        `stderr`, `label`, `suggested` (the most
         frequent label of the neighbours, or their mean), `agreement` (share of the neighbours with the row's own label;
         NaN for a regressor) and `neighbours` (those with another label, nearest first; for a regressor all).
 
@@ -60,25 +61,24 @@ def suspects(
     found = neighbours_of(valuation, X, n_neighbours)
     regression = _is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
-    suspicion = valuation.values
+    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + 1.96 * valuation.stderr < 0
     if X is not None and not regression:
-        suspicion = _in_deviations(valuation.values) + _in_deviations(agreement)
-    order = np.argsort(suspicion, kind="stable")
-    if n is None:
-        order = order[(valuation.values + 1.96 * valuation.stderr < 0)[order]]
-    else:
-        order = order[: count_of(n, len(labels))]
+        suspicion = suspicion - _in_deviations(agreement)
+        doubtful &= agreement < 0.5
+    order = np.lexsort((valuation.values, -suspicion))
+    order = order[doubtful[order]] if n is None else order[: count_of(n, len(labels))]
     ids = ids_of(valuation)
     against = [found[z] if regression else found[z][labels[found[z]] != labels[z]] for z in order]
     return (
         valuation.to_frame()[["value", "stderr"]]
         .iloc[order]
         .assign(
+            suspicion=suspicion[order],
             label=labels[order],
             suggested=[_suggested(labels[found[z]], regression) for z in order],
             agreement=agreement[order],
             neighbours=[ids[rows].tolist() for rows in against],
-        )
+        )[["suspicion", "value", "stderr", "label", "suggested", "agreement", "neighbours"]]
     )
 
 

@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     for workload, per_game in (
         ((tree(True), 40), (svm(True), 40)) if args.quick else ((tree_of(14), 60), (svm_of(12), 60))
     ):
-        rows += measure(workload, per_game, range(3 if args.quick else 10))
+        rows += measure(workload, per_game, range(3 if args.quick else 5))
         for row in rows[-len(MECHANISMS) :]:
             print(row, file=sys.stderr)
     table = pd.DataFrame(rows)

@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
         "are ranked "
         "by their value, lowest first; *suspects* is this library's ranking for the purpose (`tasks.suspects`, with "
         "the rows). "
-        "Sampled methods run to a relative error of 0.2 or 20 seconds."
+        "Sampled methods run to a relative error of 0.2 or 5 seconds."
     )
     best = table.loc[table.groupby(["data", "model", "flipped"])["average precision"].idxmax()]
     points = [
@@ -104,7 +104,7 @@ def scores(name: str, model: Any, level: float, n_rows: int, n_tests: int, seed:
     order[np.asarray(ranked)] = np.arange(len(y))[::-1]
     found["suspects"] = order
     for method in ("local-mc", "global-mc", "tmc", "complementary"):
-        found[method] = -values(method=method, tol=0.2, max_seconds=20).values
+        found[method] = -values(method=method, tol=0.2, max_seconds=5).values
     found["loo"] = -values(method="loo").values
     found["random"] = -values(method="random").values
     found["KNN-Shapley"] = -ls.baselines.knn_shapley(X, y, X_test, y_test, n_neighbors=5).values

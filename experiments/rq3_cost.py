@@ -28,7 +28,7 @@ METHODS = {
     "LSMR-A, printed rule": {"method": "pivot"},
     "LSMR-A": {"method": "sample"},
 }
-LIMIT = 60.0
+LIMIT = 40.0
 """Seconds that a method may take; beyond, its cost is extrapolated."""
 AIM = 0.1
 """Relative error at which methods are compared."""

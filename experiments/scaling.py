@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from common import arguments, write
 
-LIMIT = 60.0
+LIMIT = 30.0
 """Seconds that a run may take before larger sizes of its method are left out."""
 
 

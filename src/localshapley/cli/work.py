@@ -96,7 +96,7 @@ def suspects(run: Run, n: float | None, values: Path | None, out: Path | None) -
         text.append(table_text(found))
     if len(found) == 0 and n is None:
         text.append(
-            "No row does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious all the same."
+            "No row does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious."
         )
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}"] if out is not None else [])
     say.answer(document, "\n".join(text))

@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
             line = {"workload": workload.title, "test rows": int(n_tests), "distinct": plan.levels.lsmr}
             rows.append({**line, "of all": subsets, "distinct per test row": plan.levels.lsmr / n_tests,
                          "reused": 1 - plan.levels.lsmr / subsets})  # fmt: skip
-        for budget in (300, 1000, 3000) if args.quick else (2000, 5000, 10_000, 20_000):
+        for budget in (300, 1000, 3000) if args.quick else (5000, 10_000, 20_000):
             model = ls.models.Estimator(workload.model) if args.quick else workload.model
             v = workload.value(method="sample", budget=budget, model=model)
             each = v.cost.draws / max(v.cost.trainings, 1)

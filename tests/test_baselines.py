@@ -296,7 +296,7 @@ class TestComplementary:
         np.testing.assert_allclose(cells.values(gain), expected)
         of_one, of_two = 2.0, np.var([-1, -3, 5], ddof=1)
         pooled = (2 * of_two + 2.0) / 3  # by degrees of freedom
-        variance = [of_one / 2 + pooled, of_two / 3, of_one + 2.0 / 2]
+        variance = [of_one / 2 + pooled, of_one + of_two / 3, of_one + 2.0 / 2]  # no draw counts as one
         np.testing.assert_allclose(cells.variance(), np.array(variance) / 9)
         assert cells.n_empty == 1
 
@@ -458,3 +458,19 @@ class TestInTheLibrary:
         assert "walks ended early: the values are biased" in v.notes[1]
         v.save(tmp_path / "v.parquet")
         assert ls.load(tmp_path / "v.parquet").method == v.method
+
+
+def test_few_complementary_draws_know_that_they_know_little():
+    # Means of other players stand in where a player has no draw; that must not look like certainty.
+    rng = np.random.default_rng(0)
+    strength = rng.normal(size=60)
+
+    def utility(coalition, tests):
+        return [float(np.tanh(strength[coalition].sum() / 4))]
+
+    exact = ls.shapley([np.arange(60)], utility, method="sample", budget=20_000, progress=False)
+    for budget in (42, 200, 1000):
+        v = ls.shapley([np.arange(60)], utility, method="complementary", budget=budget, progress=False)
+        assert np.linalg.norm(v.stderr) > 0.5 * np.linalg.norm(v.values - exact.values)
+    v = ls.shapley([np.arange(60)], utility, method="complementary", tol=0.2, max_seconds=60, progress=False)
+    assert np.linalg.norm(v.values - exact.values) < 0.5 * np.linalg.norm(exact.values)

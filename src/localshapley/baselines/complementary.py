@@ -44,15 +44,15 @@ class Cells:
         return found
 
     def variance(self) -> Floats:
-        """Variance of the values, by sizes; one draw alone counts as being as uncertain as the others of its size."""
+        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is."""
         counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
         within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)
         degrees = np.maximum(counts - 1, 0)
+        usual = within.sum() / degrees.sum() if degrees.any() else self.squares.sum() / max(counts.sum(), 1)
         pooled = within.sum(axis=0) / np.maximum(degrees.sum(axis=0), 1)
-        pooled[degrees.sum(axis=0) == 0] = within.sum() / max(degrees.sum(), 1)
-        each = np.where(degrees > 0, within / np.maximum(degrees, 1), pooled)
-        each /= np.maximum(counts, 1)
-        found: Floats = (each * (counts > 0)).sum(axis=1) / self._n_sizes(counts) ** 2
+        pooled[degrees.sum(axis=0) == 0] = usual
+        each = np.where(degrees > 0, within / np.maximum(degrees, 1), pooled) / np.maximum(counts, 1)
+        found: Floats = (each * counts.any(axis=0)).sum(axis=1) / self._n_sizes(counts) ** 2
         return found
 
     @staticmethod

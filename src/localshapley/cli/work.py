@@ -95,9 +95,7 @@ def suspects(run: Run, n: float | None, values: Path | None, out: Path | None) -
     if len(found):
         text.append(table_text(found))
     if len(found) == 0 and n is None:
-        text.append(
-            "No row does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious."
-        )
+        text.append("No row does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious.")
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}"] if out is not None else [])
     say.answer(document, "\n".join(text))
     _end(valuation)

@@ -1,6 +1,8 @@
 """Graph networks trained in batches against one at a time, and the paper's Cora protocol from end to end.
 
-    python benchmarks/gcn.py [--device cpu] [--only rates|cora] [--max-seconds 1800]
+    python benchmarks/gcn.py [--device cpu] [--only rates|sweep|cora] [--max-seconds 1800]
+
+`--only sweep` trains the same coalitions again and again, by networks trained together and threads that launch them.
 
 Coalitions are drawn as the protocol has them: a training node's ego network of two hops, a random number of its
 training nodes, scored on its test nodes; those with one class, which need no training, are left out. One at a time is
@@ -115,8 +117,6 @@ def rates(data, device: str) -> None:
     edges, X = read_edges(data.adjacency, data.X.shape[0]), sparse.csr_array(data.X)
     model, n_classes = GCN(), len(data.classes)
     coalitions = draw(data, edges, 32768 if device == "cuda" else 2048)
-    score = scores.resolve("confidence", "classifier", None, True)
-    task = Task(None, data.y[data.train], None, data.y[data.test], data.classes, data.y[data.train], score)
     weights = initial_weights(X.shape[1], model.hidden, n_classes, 0)
     bandwidth, operations = speeds(device)
     print(f"{device}: copy {bandwidth / 1e9:,.0f} GB/s, float32 product {operations / 1e12:,.2f} TFLOP/s")
@@ -135,17 +135,7 @@ def rates(data, device: str) -> None:
     ])  # fmt: skip
     print(f"one at a time: {plain[0]:,.1f} trainings/s (whole graph), {plain[1]:,.1f} (cut out)")
     for graph in ("induced", "full"):
-        trainer = GCNTrainer(
-            model,
-            task,
-            edges,
-            X,
-            data.train,
-            data.test,
-            sparse.eye_array(len(data.test), format="csr"),
-            graph=graph,
-            device=device,
-        )
+        trainer = make_trainer(data, edges, X, graph, device)
         trainer.evaluate(coalitions if device == "cuda" else coalitions.part(0, 128))  # compiles, and takes memory
         seconds = []
         for _ in range(5):
@@ -167,6 +157,32 @@ def rates(data, device: str) -> None:
             )
 
 
+def sweep(data, device: str) -> None:
+    """Trainings a second of repeated calls, by networks trained together and threads."""
+    edges, X = read_edges(data.adjacency, data.X.shape[0]), sparse.csr_array(data.X)
+    coalitions = draw(data, edges, 32768 if device == "cuda" else 1024)
+    trainer = make_trainer(data, edges, X, "induced", device)
+    for together, threads in (
+        ((1024, 8), (1024, 16), (2048, 16), (2048, 12), (512, 16)) if device == "cuda" else ((64, 2),)
+    ):
+        trainer._most, trainer._n_threads = together, threads
+        found = []
+        for _ in range(4):
+            started = perf_counter()
+            trainer.evaluate(coalitions)
+            found.append(len(coalitions) / (perf_counter() - started))
+        print(f"{together} networks, {threads} threads:", *(f"{rate:,.0f}" for rate in found[1:]))
+
+
+def make_trainer(data, edges, X, graph: str, device: str) -> GCNTrainer:
+    """The trainer of all training nodes, scored by confidence."""
+    score = scores.resolve("confidence", "classifier", None, True)
+    codes = data.y[data.train]
+    task = Task(None, codes, None, data.y[data.test], data.classes, codes, score)
+    alone = sparse.eye_array(len(data.test), format="csr")
+    return GCNTrainer(GCN(), task, edges, X, data.train, data.test, alone, graph=graph, device=device)
+
+
 def cora(data, device: str, max_seconds: float) -> None:
     """The paper's protocol, to a relative error of 0.1; compiled before the clock starts."""
     settings = {"games": "train", "score": "accuracy", "device": device, "progress": False}
@@ -181,11 +197,13 @@ def cora(data, device: str, max_seconds: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--only", choices=("rates", "cora"))
+    parser.add_argument("--only", choices=("rates", "sweep", "cora"))
     parser.add_argument("--max-seconds", type=float, default=1800.0)
     arguments = parser.parse_args()
     graph = ls.datasets.load_graph("cora")
-    if arguments.only != "cora":
+    if arguments.only in (None, "rates"):
         rates(graph, arguments.device)
-    if arguments.only != "rates":
+    if arguments.only == "sweep":
+        sweep(graph, arguments.device)
+    if arguments.only in (None, "cora"):
         cora(graph, arguments.device, arguments.max_seconds)

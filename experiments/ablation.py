@@ -29,7 +29,6 @@ MECHANISMS = (
     "+ centring",
     "+ additive fit",
 )
-PAPER_SECONDS = {"DT": (1446, 243, 152, 111)}  # of the first four; the paper has trees and GNN only
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -45,13 +44,11 @@ def main(argv: list[str] | None = None) -> None:
     table = pd.DataFrame(rows)
     about = (
         "Relative error against exact values (global against a long global run) at equal trainings; mean over seeds. "
-        "*times fewer trainings*: squared ratio of the error to that of the line above. *+ locality*: permutations of "
-        "each support, a training for each prefix; *+ subset-centric*: each scored subset serves all players of its "
-        "game; *+ "
-        "reuse*: and all games that hold it, by the paper's pivot rule with corrected weights; *+ inclusion weights*: "
-        "every draw counts, weighed by the chance that any game drew it; *+ centring*: scores less the line from "
-        "v(∅) to "
-        "v(N); *+ additive fit*: less a fitted surrogate, cross-fitted (this library)."
+        "*times fewer trainings*: squared ratio of the error to that of the line above. *+ locality*: permutations "
+        "of each support, a training for each prefix; *+ subset-centric*: each scored subset serves all players of "
+        "its game; *+ reuse*: and all games that hold it, by the paper's pivot rule with corrected weights; *+ "
+        "inclusion weights*: every draw counts, weighed by the chance that any game drew it; *+ centring*: scores "
+        "less the line from v(∅) to v(N); *+ additive fit*: less a fitted surrogate, cross-fitted (this library)."
     )
     points = [
         f"{title}: from {part['error'].iloc[1]:.3g} with locality alone to {part['error'].iloc[-1]:.3g}, "

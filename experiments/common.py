@@ -8,7 +8,6 @@ import platform
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -113,8 +112,7 @@ def wknn(quick: bool, n_train: int = 1000, n_test: int = 1000) -> Workload:
     data = ls.datasets.load("mnist", n_train=n_train, n_test=n_test)
     note = (
         "Weighted KNN: rows are pixels and the score is the confidence in the true class. The paper speaks of an "
-        "encoder's "
-        "1,024 features and its code of accuracy, but with those its numbers are not reached (see "
+        "encoder's 1,024 features and its code of accuracy, but with those its numbers are not reached (see "
         "[RQ4](rq4_support_size.md))."
     )
     return tabular("WKNN", "weighted KNN, MNIST", data[:4], model, support, [note], "confidence")
@@ -202,7 +200,7 @@ def write(
         table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
         lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]
     if draw is not None:
-        save_figure(partial(draw), args.out / name)
+        save_figure(draw, args.out / name)
         lines += [f"![{title}]({name}.svg)", ""]
     if findings:
         lines += ["## What is seen", ""]

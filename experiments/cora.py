@@ -83,12 +83,9 @@ def main(argv: list[str] | None = None) -> None:
     table = pd.DataFrame(rows)
     about = (
         f"{len(nodes[3]):,} training and {len(nodes[4]):,} test nodes, on {device_name()}. Global values: {budget:,} "
-        "trainings, "
-        f"each scored on all test nodes; their own errors let no method correlate with them by more than "
-        f"{ceiling:.2f}. "
-        f"*at 5 %*, *at 10 %*: accuracy (%) of a network trained for {epochs} epochs on the best-valued nodes, which "
-        "sees the "
-        "features of all."
+        "trainings, each scored on all test nodes; their own errors let no method correlate with them by more than "
+        f"{ceiling:.2f}. *at 5 %*, *at 10 %*: accuracy (%) of a network trained for {epochs} epochs on the "
+        "best-valued nodes, which sees the features of all."
     )
     title = "Cora: nodes of a graph, and In-Run Data Shapley"
     write(args, "cora", title, about, {"cora": table}, findings(table, ceiling), lambda figure: draw(figure, found))
@@ -130,19 +127,15 @@ def findings(table: pd.DataFrame, ceiling: float) -> list[str]:
 
     return [
         f"Correlation with the sampled global values, of {ceiling:.2f} that can be had: {by[OURS]['pearson']:.3f} "
-        "with a game "
-        f"for each test node, {by[PROTOCOL]['pearson']:.3f} with the paper's games (paper 0.516), "
+        f"with a game for each test node, {by[PROTOCOL]['pearson']:.3f} with the paper's games (paper 0.516), "
         f"{by[FIRST]['pearson']:.3f} and {by[SECOND]['pearson']:.3f} for In-Run (paper 0.344 and 0.347).",
         f"Accuracy with the best 5 and 10 %: {selected(OURS)} with a game for each test node, {selected(PROTOCOL)} "
-        "with the "
-        f"paper's games (paper 78.6 and 83.9), {selected(FIRST)} In-Run (paper 37.3 and 39.9), {selected(GLOBAL)} "
-        "global, "
-        f"{selected(RANDOM)} at random (paper 74.6 and 79.6).",
-        "The paper's games count a test node once for every ego network that it is in, so that nodes around hubs "
-        "get most of "
-        "the value; one game for each test node counts it once.",
-        "In-Run's best nodes are of one or two classes: they go with the gradient of the whole run, and do not make a "
-        "training set of their own.",
+        f"with the paper's games (paper 78.6 and 83.9), {selected(FIRST)} In-Run (paper 37.3 and 39.9), "
+        f"{selected(GLOBAL)} global, {selected(RANDOM)} at random (paper 74.6 and 79.6).",
+        "The paper's games count a test node once for every ego network that it is in, so that nodes around hubs get "
+        "most of the value; one game for each test node counts it once.",
+        "In-Run's best nodes are of one or two classes: they go with the gradient of the whole run, and do not make "
+        "a training set of their own.",
     ]
 
 

@@ -27,8 +27,8 @@ def gnn(quick: bool) -> Workload:
         if not torch.cuda.is_available():
             graph = part_of(graph, *REDUCED)
             notes = [
-                f"GCN: without a GPU a part of Cora is taken, {REDUCED[0]} training and {REDUCED[1]} test nodes around "
-                "each other; the whole of it is in [Cora](cora.md)."
+                f"GCN: without a GPU a part of Cora is taken, {REDUCED[0]} training and {REDUCED[1]} test nodes "
+                "around each other; the whole of it is in [Cora](cora.md)."
             ]
             title = f"GCN, {sum(REDUCED)} nodes of Cora"
     adjacency, X, y, train, test = graph[:5]

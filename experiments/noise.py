@@ -55,16 +55,13 @@ def main(argv: list[str] | None = None) -> None:
     table = pd.DataFrame(rows)
     about = (
         f"{n_rows} training rows with flipped labels, {n_tests} clean test rows; mean over {len(seeds)} seeds. Rows "
-        "are ranked "
-        "by their value, lowest first; *suspects* is this library's ranking for the purpose (`tasks.suspects`, with "
-        "the rows). "
-        "Sampled methods run to a relative error of 0.2 or 5 seconds."
+        "are ranked by their value, lowest first; *suspects* is this library's ranking for the purpose "
+        "(`tasks.suspects`, with the rows). Sampled methods run to a relative error of 0.2 or 5 seconds."
     )
     best = table.loc[table.groupby(["data", "model", "flipped"])["average precision"].idxmax()]
     points = [
         f"{r['data']}, {r['model']}, {r['flipped']:.0%} flipped: best average precision {r['average precision']:.3f} "
-        "by "
-        f"{r['method']}."
+        f"by {r['method']}."
         for r in best.to_dict("records")
     ]
     write(args, "noise", "Finding flipped labels", about, {"noise": table}, points, lambda figure: draw(figure, curves))

@@ -45,10 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     ]
     about = (
         "*distinct*: subsets that LSMR trains; *of all*: subsets of all supports, counted for each test row. "
-        "Corollary 1 says "
-        "that distinct subsets per test row fall as test rows are added, once supports repeat. The second table has "
-        "the scores "
-        "that each training of a sampled run serves."
+        "Corollary 1 says that distinct subsets per test row fall as test rows are added, once supports repeat. The "
+        "second table has the scores that each training of a sampled run serves."
     )
     write(args, "reuse", "Reuse across test rows", about, {"subsets": table, "draws": pd.DataFrame(draws)}, points,
           lambda figure: draw(figure, table))  # fmt: skip

@@ -35,12 +35,11 @@ def main(argv: list[str] | None = None) -> None:
     table = pd.DataFrame(rows)
     about = (
         "Local values against global ones; utility is accuracy. *pearson* and *spearman*: between the two, with the "
-        "paper's beside them (of trees and SVM it has pictures only). *evaluations*: scores of the global reference, a "
-        "coalition on a test row each, which the paper counts as trainings. *ceiling*: correlation of the global "
-        "values "
-        "of one half of the permutations with those of the other, stepped up to all of them (Spearman–Brown): no "
-        "estimate can be expected to agree better than its square root. *local error*: relative standard error of the "
-        "local values."
+        "paper's beside them (of trees and SVM it has pictures only). *evaluations*: scores of the global reference, "
+        "a coalition on a test row each, which the paper counts as trainings. *ceiling*: correlation of the global "
+        "values of one half of the permutations with those of the other, stepped up to all of them (Spearman–Brown): "
+        "no estimate can be expected to agree better than its square root. *local error*: relative standard error of "
+        "the local values."
     )
     write(args, "rq1_fidelity", "RQ1: local against global values", about, {"fidelity": table}, [
         *findings(table), *notes,
@@ -86,8 +85,8 @@ def findings(table: pd.DataFrame) -> list[str]:
     for row in table.to_dict("records"):
         paper = f" (paper {row['paper pearson']:.3f})" if not np.isnan(row["paper pearson"]) else ""
         points.append(
-            f"{row['workload']}: Pearson {row['pearson']:.3f}{paper}, of at most {np.sqrt(max(row['ceiling'], 0)):.3f} "
-            f"that the global reference allows."
+            f"{row['workload']}: Pearson {row['pearson']:.3f}{paper}, of at most "
+            f"{np.sqrt(max(row['ceiling'], 0)):.3f} that the global reference allows."
         )
     return points
 

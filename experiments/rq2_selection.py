@@ -50,15 +50,14 @@ def main(argv: list[str] | None = None) -> None:
             print(rows[-1], file=sys.stderr)
     table = pd.DataFrame(rows)
     about = (
-        "Accuracy (in per cent) on the test rows of models trained on the best-valued rows only. *mean of curve*: mean "
-        f"accuracy over shares from {shares[0]:.1%} to {shares[-1]:.0%}. Global methods have the paper's number of "
-        f"evaluations, or {LIMIT:.0f} seconds of them; LSMR-A is ours at a relative error of 0.1, Local-MC at 0.2. "
-        "The CSV of "
-        "curves also has removal, worst first and best first."
+        "Accuracy (in per cent) on the test rows of models trained on the best-valued rows only. *mean of curve*: "
+        f"mean accuracy over shares from {shares[0]:.1%} to {shares[-1]:.0%}. Global methods have the paper's number "
+        f"of evaluations, or {LIMIT:.0f} seconds of them; LSMR-A is ours at a relative error of 0.1, Local-MC at 0.2. "
+        "The CSV of curves also has removal, worst first and best first."
     )
     write(
         args, "rq2_selection", "RQ2: selecting rows by value", about,
-        {"selection": table, "curves": pd.DataFrame(curves)} if args.quick else {"selection": table},
+        {"selection": table},
         findings(table) + notes, lambda figure: draw(figure, pd.DataFrame(curves)),
     )  # fmt: skip
     pd.DataFrame(curves).to_csv(args.out / "rq2_selection_curves.csv", index=False, float_format="%.6g")
@@ -101,8 +100,7 @@ def findings(table: pd.DataFrame) -> list[str]:
         ours = part[part["method"] == "LSMR-A"]["mean of curve"].iloc[0]
         points.append(
             f"{title}: best mean accuracy by {best['method'].iloc[0]} ({best['mean of curve'].iloc[0]:.1f}), LSMR-A "
-            "has "
-            f"{ours:.1f}, random {part[part['method'] == 'random']['mean of curve'].iloc[0]:.1f}."
+            f"has {ours:.1f}, random {part[part['method'] == 'random']['mean of curve'].iloc[0]:.1f}."
         )
     return points
 

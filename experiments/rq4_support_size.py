@@ -43,18 +43,15 @@ def main(argv: list[str] | None = None) -> None:
     about = (
         f"Exact local values of {workload.title} by size of the support, against global ones from {n_permutations:,} "
         f"permutations ({reference.cost.draws:,} evaluations; the paper has 1,126 million). *at 10 %*, *at 20 %*: "
-        "accuracy "
-        "of a model trained on the best-valued rows."
+        "accuracy of a model trained on the best-valued rows."
     )
     exact = table[table["support"] != "global"]
     points = [
         f"Correlation rises from {exact['pearson'].iloc[0]:.3f} (one row) over {_of(exact, 10):.3f} (10 rows; paper "
-        "0.839) to "
-        f"{_of(exact, 20):.3f} (20 rows; paper 0.901).",
+        f"0.839) to {_of(exact, 20):.3f} (20 rows; paper 0.901).",
         "Local values are exact and need no training: coalitions of a support with equal scores are counted.",
         "The paper's numbers come out with pixels and confidence. Accuracy is noisier, and locality is weaker under "
-        "it; an "
-        "encoder that tells nearly all digits apart leaves little that depends on the neighbours.",
+        "it; an encoder that tells nearly all digits apart leaves little that depends on the neighbours.",
         *workload.notes,
     ]
     tables = {"sizes": table, "settings": others}

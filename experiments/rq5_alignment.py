@@ -62,8 +62,7 @@ def main(argv: list[str] | None = None) -> None:
     table = pd.DataFrame(rows)
     about = (
         "Local values with supports of another model, all of the same mean size, against global values. *low* and "
-        "*high*: "
-        "accuracy (%) with the best 10 and 20 % of the rows (KNN), 5 and 10 % (GCN)."
+        "*high*: accuracy (%) with the best 10 and 20 % of the rows (KNN), 5 and 10 % (GCN)."
     )
     write(args, "rq5_alignment", "RQ5: supports of another model", about, {"alignment": table}, findings(table) + notes,
           lambda figure: draw(figure, table))  # fmt: skip
@@ -75,10 +74,9 @@ def local_values(workload: Workload) -> dict[str, ls.Valuation]:
     size = max(2, round(float(own.support_sizes.mean())))
     if workload.name == "WKNN":
         X, y, X_test, _ = workload.data
-        kernel = np.argsort(-rbf_kernel(X_test, X), axis=1, kind="stable")
         others = {
             "tree": parents_of_leaves(X, y, X_test, size, size),
-            "RBF kernel": rbf_supports(X, X_test, size, kernel),
+            "RBF kernel": rbf_supports(X, X_test, size),
         }
     else:
         _, features, y, train, test = workload.data[:5]
@@ -94,7 +92,7 @@ def local_values(workload: Workload) -> dict[str, ls.Valuation]:
     return found
 
 
-def rbf_supports(X: np.ndarray, X_test: np.ndarray, size: int, order: np.ndarray) -> list[np.ndarray]:
+def rbf_supports(X: np.ndarray, X_test: np.ndarray, size: int) -> list[np.ndarray]:
     """Rows of kernel at least as large as makes supports of the mean size; the same threshold for every test row."""
     gamma = 1 / (X.shape[1] * X.var())
     kernel = rbf_kernel(X_test, X, gamma=gamma)

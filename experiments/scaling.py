@@ -37,10 +37,9 @@ def main(argv: list[str] | None = None) -> None:
     table = pd.DataFrame(rows)
     about = (
         "MNIST (the pixels; digits if quick), supports of the 10 nearest rows; all methods to the paper's stopping "
-        "rule, "
-        f"at most {limit:.0f} seconds, after which larger sizes of a method are left out. The last lines are "
-        "KNN-Shapley in "
-        "closed form and local values of uniform votes on made-up rows of 16 features, 1,000 test rows."
+        f"rule, at most {limit:.0f} seconds, after which larger sizes of a method are left out. The last lines are "
+        "KNN-Shapley in closed form and local values of uniform votes on made-up rows of 16 features, 1,000 test "
+        "rows."
     )
     write(args, "scaling", "Scaling with the number of rows", about, {"scaling": table}, findings(table),
           lambda figure: draw(figure, table))  # fmt: skip

@@ -11,6 +11,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeAlias
 
 import numpy as np
 from joblib import cpu_count
@@ -43,6 +44,9 @@ INFLATION = 0.3  # of the variance, times 1 / (effective number of draws)
 SMOOTHING = 0.2  # share of the variance model in a residual's variance
 N_SPREAD = 64  # columns that stand for the covariances: one bit of a word each
 MAX_SPREAD = 2**18  # rows up to which they are kept
+
+Sample: TypeAlias = tuple[Ints, Indices, Ints, Indices, Floats, Floats, Floats, int, Indices]
+"""The draws of a round and what the surrogate left over of them, as kernels take them."""
 
 
 @dataclass(frozen=True)
@@ -393,22 +397,34 @@ class RoundSampler:
         residual[by_game] = residual.copy()
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
 
+        sample: Sample = (
+            collection.indptr,
+            collection.players,
+            np.searchsorted(row, np.arange(collection.n_rows + 1)),
+            game.astype(np.int32),
+            residual,
+            -strata.log_subsets[stratum],
+            log_pi,
+            before,
+            folds,
+        )
+        self._add_spread(sample)
         return Round(
             draws=int(self._counts.sum() + self._u[self._m == self._u].sum()),
             weight=float(self._m[self._m < self._u].sum()),
             folds=values,
-            variance=self._variance(row, stratum, residual, y, gain, log_pi, log_share),
+            variance=self._variance(sample, row, stratum, residual, y, gain, log_share),
             exact=bool((self._m == self._u).all()),
         )
 
     def _variance(
         self,
+        sample: Sample,
         row: Ints,
         stratum: Ints,
         residual: Floats,
         y: Floats,
         gain: Floats,
-        log_pi: Floats,
         log_share: Floats,
     ) -> Floats:
         """Variance of the values: `Σ (1−π)/π²·y_S(z)²` over the draws, mixed with what the variance model expects.
@@ -424,21 +440,7 @@ class RoundSampler:
         surprise = surprise or collection.scale**2  # scores that were all the same
         self._sigma2 = _variance_model(residual[sampled], stratum[sampled], strata, surprise)
         by_player, by_game = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
-        add_variances(
-            graph.indptr,
-            graph.players,
-            collection.indptr,
-            collection.players,
-            np.searchsorted(row, np.arange(collection.n_rows + 1)),
-            strata.game[stratum].astype(np.int32),
-            residual,
-            -strata.log_subsets[stratum],
-            log_pi,
-            self._before,
-            folds,
-            by_player,
-            by_game,
-        )
+        add_variances(graph.indptr, graph.players, *sample, by_player, by_game)
         first, second = (
             p + self._by_player(np.repeat(g, graph.sizes)) for p, g in zip(by_player, by_game, strict=True)
         )
@@ -451,31 +453,17 @@ class RoundSampler:
         )
         each = self._sigma2 * np.where(self._m < self._u, rest, 0.0) / (strata.k * (strata.n - strata.k))
         expected = np.bincount(strata.game, weights=each, minlength=graph.n_games)
-        self._add_spread(row, stratum, residual, log_pi)
         return (1 - SMOOTHING) * seen + SMOOTHING * self._by_player(np.repeat(expected, graph.sizes))
 
-    def _add_spread(self, row: Ints, stratum: Ints, residual: Floats, log_pi: Floats) -> None:
+    def _add_spread(self, sample: Sample) -> None:
         """Add the round to the columns of the spread, with its weight; the first round counts while it is alone."""
         from localshapley.kernels.surrogate import add_spread
 
-        graph, collection, strata = self.graph, self.collection, self.strata
+        graph = self.graph
         if graph.n_players > MAX_SPREAD:
             return
         by_player, by_game = np.zeros((graph.n_players, N_SPREAD)), np.zeros((graph.n_games, N_SPREAD))
-        add_spread(
-            graph.indptr,
-            collection.indptr,
-            collection.players,
-            np.searchsorted(row, np.arange(collection.n_rows + 1)),
-            strata.game[stratum].astype(np.int32),
-            residual,
-            -strata.log_subsets[stratum],
-            log_pi,
-            self._before,
-            collection.folds[: collection.n_rows],
-            by_player,
-            by_game,
-        )
+        add_spread(graph.indptr, *sample, by_player, by_game)
         holds = sparse.csr_array(
             (np.ones(len(graph.where)), graph.where, graph.where_indptr), shape=(graph.n_players, graph.n_games)
         )

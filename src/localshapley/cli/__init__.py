@@ -6,8 +6,7 @@ import sys
 from typing import Any
 
 from localshapley.cli.commands import app
-
-FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+from localshapley.cli.options import FAILED, INTERRUPTED, WRONG_USE
 
 
 def main() -> None:

@@ -66,13 +66,12 @@ def load_data(run: Run) -> Data:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
         raise InvalidArgumentError(f"{options} exclude each other; give one of them.")
     table = named_rows(read_table(run.train, run.encoding), run.train, run.id)
-    special = {"--target": run.target, "--owner": run.owner}
-    for option, name in {**special, **{f"--drop {d}": d for d in run.drop or []}}.items():
+    named_columns = [("--target", run.target), ("--owner", run.owner)]
+    named_columns += [("--drop", name) for name in run.drop or []]
+    named_columns += [("--category", name) for name in run.category or []]
+    for option, name in named_columns:
         if name is not None and name not in table.columns:
-            raise _no_column(option.split()[0], name, table, run.train)
-    for name in run.category or []:
-        if name not in table.columns:
-            raise _no_column("--category", name, table, run.train)
+            raise _no_column(option, name, table, run.train)
     test = None
     if run.test is not None:
         test = read_table(run.test, run.encoding)
@@ -101,6 +100,11 @@ def load_data(run: Run) -> Data:
     if test is not None:
         y_test = labels_of(test[run.target])[0].astype(y.dtype if y.dtype.kind != "U" else str)
     owner = None if run.owner is None else table[run.owner]
+    if owner is not None and owner.isna().any():
+        where = owner.index[owner.isna()]
+        raise LocalShapleyError(
+            f"the owner {run.owner!r} is missing in {len(where)} rows, first in row {where[0]}; name one for them."
+        )
     return Data(rows, prepared.X, y, prepared.X_test, y_test, owner, regression, prepared.said)
 
 

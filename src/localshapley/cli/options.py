@@ -11,6 +11,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+"""Statuses that a command ends with, besides 0."""
 DATA, VALUING, OUTPUT = "The data", "The valuation", "The output"
 
 

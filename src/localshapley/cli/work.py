@@ -12,7 +12,7 @@ import pandas as pd
 from localshapley import tasks
 from localshapley.api import value as value_rows
 from localshapley.cli.data import Data, find_model, find_shape, find_support, load_data
-from localshapley.cli.options import Files, Run
+from localshapley.cli.options import INTERRUPTED, Files, Run
 from localshapley.cli.output import Speaker, as_records, table_text
 from localshapley.coalitions.exact import count_levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
@@ -24,22 +24,18 @@ from localshapley.valuation import Valuation, load
 
 CURVE_SECONDS = 3.0
 """Selection curves are drawn by themselves if they take no longer."""
-INTERRUPTED = 130
 
 
 def value(run: Run, files: Files) -> None:
     """Value rows, write the files that were asked for, and print what came of it."""
     say = Speaker(run)
-    for path in (files.out, files.report):
-        _check_folder(path)
-    if files.out is not None:
-        kind_of(files.out)
+    _check_files(run, files)
     data, valuation = _valued(run, say)
-    owners = None if data.owner is None or run.play_owners else tasks.owners(valuation, data.owner)
     written = {}
     if files.out is not None:
         _write_values(valuation, data, files.out)
         written["values"] = str(files.out)
+    owners = None if data.owner is None or run.play_owners else tasks.owners(valuation, data.owner)
     if files.report is not None:
         _write_report(run, files, data, valuation, owners, say)
         written["report"] = str(files.report)
@@ -228,8 +224,6 @@ def _write_report(
     problem = pose(*_rows(data), **_settings(run, data), owners=_players(run, data))
     gap = None
     if files.check_locality:
-        if data.X_test is None:
-            raise InvalidArgumentError("--check-locality needs test rows: --test or --test-size.")
         settings = {name: given for name, given in _settings(run, data).items() if name != "cv"}
         gap = locality_gap(*_rows(data), **settings, progress=not run.quiet)
     write_report(
@@ -251,8 +245,6 @@ def _write_report(
 def _curves(run: Run, files: Files, data: Data, valuation: Valuation, say: Speaker) -> tasks.Curves | None:
     """Selection curves on the test rows, if they are asked for or quick."""
     if data.X_test is None or data.y_test is None or files.curves is False:
-        if files.curves:
-            raise InvalidArgumentError("--curves needs test rows: --test or --test-size.")
         return None
     model = find_model(run.model, data.regression)
     started = perf_counter()
@@ -276,6 +268,18 @@ def _curves(run: Run, files: Files, data: Data, valuation: Valuation, say: Speak
         n_seeds=n_seeds,
         seed=run.seed,
     )
+
+
+def _check_files(run: Run, files: Files) -> None:
+    """Refuse what cannot be written, or shown, before anything is paid."""
+    for path in (files.out, files.report):
+        _check_folder(path)
+    if files.out is not None:
+        kind_of(files.out)
+    find_shape(files.image_shape)
+    for name, wanted in (("--curves", files.curves), ("--check-locality", files.check_locality)):
+        if wanted and run.test is None and run.test_size is None:
+            raise InvalidArgumentError(f"{name} needs test rows: --test or --test-size.")
 
 
 def _check_folder(path: Path | None) -> None:

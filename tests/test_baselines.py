@@ -109,8 +109,8 @@ def test_walks_and_their_twin_on_the_same_permutations(monkeypatch):
     orders = []
     random_order = ls.baselines.walks.Walks.random_order
 
-    def noted(self, n, extra=0):
-        out = random_order(self, n, extra)
+    def noted(self, n):
+        out = random_order(self, n)
         orders.extend(out[0].tolist())
         return out
 
@@ -300,6 +300,32 @@ class TestComplementary:
         np.testing.assert_allclose(cells.variance(), np.array(variance) / 9)
         assert cells.n_empty == 1
 
+    def test_sizes_without_any_draw_are_taken_to_be_like_the_others(self):
+        cells = Cells(4)
+        for half, (sizes, u) in enumerate(
+            (([1, 3, 3, 3], [2.0, -2.0, -2.0, -2.0]), ([3, 1, 3, 3], [-4.0, 4.0, -4.0, -4.0]))
+        ):
+            cells.add(half, np.array(sizes), np.array(u))
+        gain, one, three = 8.0, 3.0, -3.0  # means over players by size; nobody was in a coalition of two
+        expected = [(3 * (mean_one + mean_three) / 2 + gain) / 4 for mean_one, mean_three in
+                    ((2, -4), (4, -2), (one, three), (one, three))]  # fmt: skip
+        np.testing.assert_allclose(cells.values(gain), expected)
+        within = 2.0 / 1  # players 2 and 3 have two draws of size three, two apart
+        between = np.var([one, three], ddof=1) * 2 * (1 - 2 / 3)
+        variance = [within + within, within + within, within + within / 2, within + within / 2]
+        np.testing.assert_allclose(cells.variance(), (np.array(variance) + between) * (3 / 8) ** 2)
+
+    def test_sizes_are_spread_evenly_over_the_draws(self, monkeypatch):
+        drawn = []
+        add = Cells.add
+        monkeypatch.setattr(
+            Cells, "add", lambda self, half, sizes, said: (drawn.append(sizes), add(self, half, sizes, said))
+        )
+        ls.shapley([range(20)], naive.HashedGame("smooth", 20, 1), 20, method="complementary", budget=2 + 2 * 95)
+        assert len(drawn) == 95
+        together = np.bincount(np.minimum([s.max() for s in drawn], [s.min() for s in drawn]), minlength=11)[1:]
+        assert together.min() >= 4  # 5 draws each of size k from 1 to 19 on average, 10 for k and its complement
+
     def test_too_many_players(self):
         with pytest.raises(ls.InvalidArgumentError, match="keeps every player and size apart"):
             ls.shapley([range(9000)], naive.HashedGame("smooth", 9000, 1), method="complementary", budget=100)
@@ -474,3 +500,20 @@ def test_few_complementary_draws_know_that_they_know_little():
         assert np.linalg.norm(v.stderr) > 0.5 * np.linalg.norm(v.values - exact.values)
     v = ls.shapley([np.arange(60)], utility, method="complementary", tol=0.2, max_seconds=60, progress=False)
     assert np.linalg.norm(v.values - exact.values) < 0.5 * np.linalg.norm(exact.values)
+
+
+def test_complementary_sizes_without_a_draw_do_not_look_certain():
+    # Scores that grow with the size: the full coalition's gain must not stand for sizes that were never drawn.
+    rng = np.random.default_rng(1)
+    strength = rng.random(150)
+
+    def utility(coalition, tests):
+        return [float(strength[coalition].sum() ** 0.3)]
+
+    exact = ls.shapley([np.arange(150)], utility, method="sample", budget=10_000, progress=False)
+    for budget in (22, 60, 200, 2000):
+        v = ls.shapley([np.arange(150)], utility, method="complementary", budget=budget, progress=False)
+        error = np.linalg.norm(v.values - exact.values)
+        assert np.linalg.norm(v.stderr) > 0.5 * error
+        assert v.values.sum() == pytest.approx(exact.values.sum(), rel=0.5)
+    assert np.linalg.norm(v.stderr) < 3 * error

@@ -2,9 +2,10 @@
 
 A player's value is the mean, over the sizes `k = 1, ..., n` of a coalition that it is in, of the mean complementary
 contribution of such coalitions. A pair of trainings says something about every player: about members for the size of
-the coalition, about the others, with the sign changed, for the size of its complement. Small sizes are seldom drawn for
-any one player. Where a player has no draw of a size yet, the mean of the others stands in, and the value is biased
-towards theirs; sizes without any draw are left out.
+the coalition, about the others, with the sign changed, for the size of its complement. Sizes are spread evenly over the
+draws. Small ones are still seldom drawn for any one player: where a player has no draw of a size yet, the mean of the
+others stands in, and the value is biased towards theirs. Sizes without any draw are taken to be like those with one, and
+what sizes differ by counts as uncertain.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from localshapley.games import SupportGraph
 
 MAX_CELLS = 2**26
 """Pairs of a player and a size that are kept apart, over all games."""
+GOLDEN = (5**0.5 - 1) / 2
+"""Steps of this length around a circle are spread evenly, however many they are."""
 
 
 class Cells:
     """What the draws of one game said, for each player and size of the coalition that it was in."""
 
     def __init__(self, n: int) -> None:
+        self.n = n
         self.counts, self.totals = np.zeros((2, n, n), dtype=np.int32), np.zeros((2, n, n))  # by half of the draws
         self.squares = np.zeros((n, n))
         self._players = np.arange(n)
@@ -36,15 +40,19 @@ class Cells:
         self.squares[self._players, sizes - 1] += said**2
 
     def values(self, gain: float, half: int | None = None) -> Floats:
-        """Mean over the sizes with a draw; the full coalition, against nobody, contributes `gain`."""
+        """Mean over the sizes; the full coalition, against nobody, is one of them and contributes `gain`."""
         counts, totals = (a.sum(axis=0) if half is None else a[half] for a in (self.counts, self.totals))
         of_others = totals.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
         means = np.where(counts > 0, totals / np.maximum(counts, 1), of_others)
-        found: Floats = (means.sum(axis=1) + gain) / self._n_sizes(counts)
+        drawn = counts.any(axis=0)
+        found: Floats = ((self.n - 1) * means.sum(axis=1) / max(drawn.sum(), 1) + gain) / self.n
         return found
 
     def variance(self) -> Floats:
-        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is."""
+        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is.
+
+        Sizes without any draw add what those with one differ by.
+        """
         counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
         within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)
         degrees = np.maximum(counts - 1, 0)
@@ -52,12 +60,13 @@ class Cells:
         pooled = within.sum(axis=0) / np.maximum(degrees.sum(axis=0), 1)
         pooled[degrees.sum(axis=0) == 0] = usual
         each = np.where(degrees > 0, within / np.maximum(degrees, 1), pooled) / np.maximum(counts, 1)
-        found: Floats = (each * counts.any(axis=0)).sum(axis=1) / self._n_sizes(counts) ** 2
+        drawn = counts.any(axis=0)
+        n_drawn = max(int(drawn.sum()), 1)
+        missing = 1 - n_drawn / max(self.n - 1, 1)
+        by_size = totals.sum(axis=0)[drawn] / counts.sum(axis=0)[drawn]
+        between = n_drawn * missing * (by_size.var(ddof=1) if n_drawn > 1 else usual)
+        found: Floats = (each[:, drawn].sum(axis=1) + between) * ((self.n - 1) / (self.n * n_drawn)) ** 2
         return found
-
-    @staticmethod
-    def _n_sizes(counts: AnyArray) -> int:
-        return int(counts.any(axis=0).sum()) + 1
 
     @property
     def n_empty(self) -> int:
@@ -66,7 +75,7 @@ class Cells:
 
 
 class Complementary(Rounds):
-    """Draws a random coalition of random size, from 1 to `n − 1`, of every game, and trains it and its complement.
+    """Draws a random coalition of every game, of sizes spread from 1 to `n − 1`, and trains it and its complement.
 
     Parameters
     ----------
@@ -82,11 +91,13 @@ class Complementary(Rounds):
                 f"(at most {int(MAX_CELLS**0.5):,}); use 'global-mc', or value fewer rows."
             )
         self._cells = [Cells(int(n)) for n in graph.sizes]
+        self._starts = self._random.random(graph.n_games)
 
     def _begin(self, n: int) -> None:
         graph = self.graph
-        _, arrival, chance = self.random_order(n, graph.n_games)
-        self._sizes = 1 + (chance * (graph.sizes - 1)).astype(np.int64)  # of the coalitions
+        _, arrival = self.random_order(n)
+        around = (self._starts + GOLDEN * np.arange(self.draws, self.draws + n)[:, None]) % 1
+        self._sizes = 1 + (around * (graph.sizes - 1)).astype(np.int64)  # of the coalitions
         self._inside = arrival < self._sizes[:, self.game_of_slot]
         self._sums = np.zeros((2, n, graph.n_games))
 

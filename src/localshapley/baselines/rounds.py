@@ -196,7 +196,7 @@ class Rounds(ABC):
                 self._begin(self._in_block)
                 self._queue = self._first()
 
-    def random_order(self, n: int, extra: int = 0) -> tuple[Ints, Ints, Floats]:
+    def random_order(self, n: int) -> tuple[Ints, Ints]:
         """Draw permutations of every game, the same ones however many are asked for at a time.
 
         Returns
@@ -205,14 +205,12 @@ class Rounds(ABC):
             Players of each game, by their places in `graph.players`, in the order of arrival.
         arrival : array of shape (n, n_slots)
             When each player of each game arrives, from 0.
-        more : array of shape (n, extra)
-            Random numbers from 0 to 1.
         """
-        random = self._random.random((n, self.n_slots + extra))
-        order: Ints = np.argsort(random[:, : self.n_slots] + self.game_of_slot, axis=1, kind="stable")
+        random = self._random.random((n, self.n_slots))
+        order: Ints = np.argsort(random + self.game_of_slot, axis=1, kind="stable")
         arrival = np.empty_like(order)
         np.put_along_axis(arrival, order, np.arange(self.n_slots) - self.graph.indptr[self.game_of_slot], axis=1)
-        return order, arrival, random[:, self.n_slots :]
+        return order, arrival
 
     # Rounds and what they say.
 

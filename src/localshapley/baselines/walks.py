@@ -86,7 +86,7 @@ class Walks(Rounds):
 
     def _begin(self, n: int) -> None:
         graph = self.graph
-        order, self._arrival, _ = self.random_order(n)
+        order, self._arrival = self.random_order(n)
         self._order: Indices = graph.players[order]
         self._sums = np.empty((n, self.n_slots + graph.n_games))
         self._sums[:, self._base] = self.sums(self.nothing)

@@ -15,7 +15,8 @@ lint: .venv-test/installed
 	.venv-test/bin/mypy
 
 # Every table and figure of docs/results at full size: within two hours on two cores. Data files: see LOCALSHAPLEY_DATA.
-RESULTS = rq1_fidelity rq2_selection rq3_cost scaling rq4_support_size rq5_alignment ablation reuse noise distribution_shift
+RESULTS = rq1_fidelity rq2_selection rq3_cost scaling rq4_support_size rq5_alignment ablation reuse noise distribution_shift \
+	cora
 results: .venv-test/installed
 	for name in $(RESULTS); do .venv-test/bin/python experiments/$$name.py || exit 1; done
 

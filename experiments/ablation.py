@@ -4,21 +4,27 @@ global → locality → subset-centric → reuse → inclusion weights → centr
 first three; the others make this library's sampler. Each method has the same number of trainings, so that the errors
 can be compared; trainings to equal error follow from their squares.
 
-    python experiments/ablation.py            # about ten minutes on two cores
-    python experiments/ablation.py --quick    # under two minutes
+    python experiments/ablation.py            # about three minutes on two cores
+    python experiments/ablation.py --quick    # under a minute
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from math import comb
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
 
 import localshapley as ls
-from common import Workload, arguments, relative_error, svm, tree, write
+from common import Workload, arguments, enumerable_svm, enumerable_tree, relative_error, svm, tree, write
+from graph import gnn
 
 MECHANISMS = (
     "global",
@@ -29,207 +35,234 @@ MECHANISMS = (
     "+ centring",
     "+ additive fit",
 )
+LIBRARYS = {"+ locality": "local-mc", "+ reuse": "pivot", "+ additive fit": "sample"}
+"""Mechanisms that are a method of the library; the others are in `Games`."""
+LESS = "draws less v(N)"
+"""Tells how much of the error of subset-centric draws is that of a constant."""
+
+# The paper's ablation: trainings and seconds to its stopping rule.
+PAPER = {
+    "DT": {"global": (2.8e6, 1446), "+ locality": (0.5e6, 243), "+ subset-centric": (0.3e6, 152),
+           "+ reuse": (0.2e6, 111)},
+    "GNN": {"global": (28.2e6, 200_860), "+ locality": (12.0e6, 45_378), "+ subset-centric": (3.8e6, 16_075),
+            "+ reuse": (1.7e6, 7_241)},
+}  # fmt: skip
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run, and write `ablation.csv`, `.md`, `.svg` and `.png`."""
+    """Run, and write `ablation.csv`, `ablation_errors.csv`, `.md`, `.svg` and `.png`."""
     args = arguments(__doc__, argv)
-    rows = []
-    for workload, per_game in (
-        ((tree(True), 40), (svm(True), 40)) if args.quick else ((tree_of(14), 60), (svm_of(12), 60))
-    ):
-        rows += measure(workload, per_game, range(3 if args.quick else 5))
+    # With the number of global runs: a network of hundreds of nodes takes long.
+    workloads = (
+        ((tree(True), 10), (svm(True), 10), (enumerable_gnn(8, True), 10))
+        if args.quick
+        else ((enumerable_tree(14), 10), (enumerable_svm(12), 10), (enumerable_gnn(10, False), 5))
+    )
+    rows, means = [], {}
+    for workload, n_global in workloads:
+        budget, found = measure(workload, 40, range(3 if args.quick else 5), n_global)
+        rows += lines(workload, budget, found)
+        means[workload.title] = {name: float(np.mean(found[name])) for name in (*MECHANISMS, LESS)}
         for row in rows[-len(MECHANISMS) :]:
             print(row, file=sys.stderr)
-    table = pd.DataFrame(rows)
+    errors = pd.DataFrame.from_dict(means, orient="index").rename_axis("workload")
     about = (
-        "Relative error against exact values (global against a long global run) at equal trainings; mean over seeds. "
-        "*times fewer trainings*: squared ratio of the error to that of the line above. *+ locality*: permutations "
-        "of each support, a training for each prefix; *+ subset-centric*: each scored subset serves all players of "
-        "its game; *+ reuse*: and all games that hold it, by the paper's pivot rule with corrected weights; *+ "
-        "inclusion weights*: every draw counts, weighed by the chance that any game drew it; *+ centring*: scores "
-        "less the line from v(∅) to v(N); *+ additive fit*: less a fitted surrogate, cross-fitted (this library)."
+        "Relative error at equal trainings, mean over seeds: against exact values, for *global* by how far runs are "
+        "from each other. *times fewer trainings*: squared ratio of the error to that of the line above. *+ locality*: "
+        "permutations of each support, a training for each prefix; *+ subset-centric*: each scored subset serves all "
+        "players of its game; *+ reuse*: and all games that hold it, by the paper's pivot rule with corrected weights; "
+        "*+ inclusion weights*: every draw counts, weighed by the chance that any game drew it; *+ centring*: scores "
+        "less the line from v(∅) to v(N), for which full supports are trained too; *+ additive fit*: less a fitted "
+        "surrogate, cross-fitted (this library). *paper*: its trainings and seconds until values changed little, with "
+        "supports that are not cut and a training counted for each test row; RQ3 has ours to that rule. The second "
+        f"table has the errors with a column for each mechanism, and *{LESS}*: subset-centric draws whose scores are "
+        "less v(N), a constant that changes no value."
     )
+    tables = {"mechanisms": pd.DataFrame(rows), "errors": errors.reset_index()}
+    write(args, "ablation", "Ablation: what each mechanism brings", about, tables, findings(errors),
+          lambda figure: draw(figure, errors[list(MECHANISMS)]))  # fmt: skip
+
+
+def findings(errors: pd.DataFrame) -> list[str]:
+    """What the errors (workload × mechanism) say, in words."""
+
+    def larger(one: str, other: str) -> str:
+        count = int((errors[one] > errors[other]).sum())
+        figures = "; ".join(f"{a:.3g} against {b:.3g}" for a, b in zip(errors[one], errors[other], strict=True))
+        return f"in {count} of {len(errors)} workloads ({figures})"
+
     points = [
-        f"{title}: from {part['error'].iloc[1]:.3g} with locality alone to {part['error'].iloc[-1]:.3g}, "
-        f"{(part['error'].iloc[1] / part['error'].iloc[-1]) ** 2:,.0f} times fewer trainings for the same error."
-        for title, part in table.groupby("workload", sort=False)
+        f"{title}: from {error['+ locality']:.3g} with locality alone to {error['+ additive fit']:.3g}, "
+        f"{(error['+ locality'] / error['+ additive fit']) ** 2:,.0f} times fewer trainings for the same error."
+        for title, error in errors.iterrows()
     ]
-    write(args, "ablation", "Ablation: what each mechanism brings", about, {"ablation": table}, points,
-          lambda figure: draw(figure, table))  # fmt: skip
+    return [
+        *points,
+        f"Subset-centric draws have a larger error than permutations {larger('+ subset-centric', '+ locality')}. Their "
+        "scores are not centred: a permutation takes differences, in which the constant part of v(S) cancels; a drawn "
+        "subset adds v(S) to its members and takes it from the others, so that the constant part is sampled, and "
+        "cancels only in the mean. Without it, by taking v(N) from each score, the error is larger than that of "
+        f"permutations {larger(LESS, '+ locality')}.",
+        "With the pivot rule the error is larger than with subset-centric draws "
+        f"{larger('+ reuse', '+ subset-centric')}.",
+        "Inclusion weights without centring have a larger error than permutations "
+        f"{larger('+ inclusion weights', '+ locality')}, with centring {larger('+ centring', '+ locality')}. The line "
+        f"has a larger error than v(N) alone, which needs no weights, {larger('+ centring', LESS)}.",
+        f"The additive fit has a larger error than centring {larger('+ additive fit', '+ centring')}.",
+        "The paper's trainings fall with each of its mechanisms. They are counted until values change little, which "
+        "is not their error: at equal trainings the error with all three is larger than with locality alone "
+        f"{larger('+ reuse', '+ locality')}.",
+    ]
 
 
-def tree_of(size: int) -> Workload:
-    """Trees on Iris with supports that can be enumerated."""
-    from sklearn.tree import DecisionTreeClassifier
+def enumerable_gnn(size: int, quick: bool) -> Workload:
+    """The graph workload with each support cut to the training nodes fewest hops away, then with the nearest features.
 
-    from common import parents_of_leaves, tabular
-
-    data = ls.datasets.load("iris")[:4]
-    supports = ls.supports.Given(parents_of_leaves(*data[:3], size, size))
-    return tabular("DT", f"trees, Iris, supports of {size}", data, DecisionTreeClassifier(random_state=0), supports)
-
-
-def svm_of(size: int) -> Workload:
-    """RBF-SVM on Breast Cancer with supports that can be enumerated."""
-    from sklearn.svm import SVC
-
-    from common import tabular
-
-    data = ls.datasets.load("breast_cancer")[:4]
-    support = ls.supports.Kernel(0.5, max_size=size)
-    return tabular("SVM", f"RBF-SVM, Breast Cancer, supports of at most {size}", data, SVC(), support)
+    Supports of at most `size` can be enumerated.
+    """
+    workload = gnn(quick)
+    adjacency, X, _, train, test = workload.data[:5]
+    hops = sparse.csgraph.dijkstra(adjacency, indices=test, unweighted=True, limit=2)[:, train]
+    distance = pairwise_distances(X[test], X[train])
+    nearest = np.lexsort((distance, hops))  # one row for each test node
+    counts = np.minimum(np.isfinite(hops).sum(axis=1), size)
+    support = ls.supports.Given([np.sort(row[:n]) for row, n in zip(nearest, counts, strict=True)])
+    title = f"{workload.title}, supports of at most {size}"
+    return replace(workload, title=title, value=partial(workload.value, support=support), support=support)
 
 
-def measure(workload: Workload, per_game: int, seeds: range) -> list[dict[str, Any]]:
-    """Errors of all mechanisms at the same number of trainings."""
+def measure(workload: Workload, per_game: int, seeds: range, n_global: int) -> tuple[int, dict[str, list[float]]]:
+    """The number of trainings, and the errors of all mechanisms at that number, one for each seed."""
     exact = workload.value(method="exact", per_test=True)
-    games = Games(exact, workload)
+    games = Games(workload, exact)
     budget = per_game * games.n_games
-    reference = workload.value(method="global-mc", budget=400 * workload.n_rows + 2, seed=99).values
-    errors: dict[str, list[float]] = {name: [] for name in MECHANISMS}
+    everyone = {"method": "global-mc", "budget": max(budget, 2 * workload.n_rows + 2)}
+    errors = {"global": errors_among([workload.value(**everyone, seed=seed).values for seed in range(n_global)])}
     for seed in seeds:
-        found = workload.value(method="global-mc", budget=max(budget, 2 * workload.n_rows + 2), seed=seed)
-        errors["global"].append(relative_error(found.values, reference))
-        errors["+ locality"].append(
-            relative_error(workload.value(method="local-mc", budget=budget, seed=seed).values, exact.values)
-        )
-        for name, estimate in (
-            ("+ subset-centric", games.alone),
-            ("+ inclusion weights", games.weighted),
-            ("+ centring", games.centred),
-        ):
-            errors[name].append(relative_error(estimate(budget, seed), exact.values))
-        errors["+ reuse"].append(
-            relative_error(workload.value(method="pivot", budget=budget, seed=seed).values, exact.values)
-        )
-        errors["+ additive fit"].append(
-            relative_error(workload.value(method="sample", budget=budget, seed=seed).values, exact.values)
-        )
+        found = games.estimates(per_game, seed)
+        for name, method in LIBRARYS.items():
+            found[name] = workload.value(method=method, budget=budget, seed=seed).values
+        for name, values in found.items():
+            errors.setdefault(name, []).append(relative_error(values, exact.values))
+    return budget, errors
+
+
+def lines(workload: Workload, budget: int, errors: dict[str, list[float]]) -> list[dict[str, Any]]:
+    """Lines of the long table, with the paper's numbers where it has them."""
     rows, before = [], np.nan
     for name in MECHANISMS:
         error = float(np.mean(errors[name]))
-        spread = float(np.std(errors[name]) / np.sqrt(len(seeds)))
+        spread = float(np.std(errors[name], ddof=1) / np.sqrt(len(errors[name])))
+        trainings, seconds = PAPER.get(workload.name, {}).get(name, (np.nan, np.nan))
         rows.append({"workload": workload.title, "mechanism": name, "trainings": budget, "error": error, "±": spread,
-                     "times fewer trainings": (before / error) ** 2})  # fmt: skip
+                     "times fewer trainings": (before / error) ** 2, "paper trainings": trainings,
+                     "paper seconds": seconds})  # fmt: skip
         before = error
     return rows
 
 
+def errors_among(runs: list[np.ndarray]) -> list[float]:
+    """Relative errors of unbiased runs whose true values are not known.
+
+    The mean product of two runs is the squared norm of the true values; a run's distance to the mean of all is
+    shorter than to the true values, by a known factor.
+    """
+    values = np.array(runs)
+    n, mean = len(values), values.mean(axis=0)
+    squared_norm = (n**2 * mean @ mean - (values**2).sum()) / (n * (n - 1))
+    return list(np.linalg.norm(values - mean, axis=1) * np.sqrt(n / (n - 1) / squared_norm))
+
+
 class Games:
-    """The games of a workload with all their scores, so that plain estimators can be written in a few lines."""
+    """The games of a workload with a trainer for their subsets, so that plain estimators take a few lines."""
 
-    def __init__(self, exact: ls.Valuation, workload: Workload) -> None:
-        assert exact.per_test is not None
-        pattern = exact.per_test
-        self.n_rows = workload.n_rows
-        self.supports = [
-            np.sort(pattern.indices[a:b]) for a, b in zip(pattern.indptr, pattern.indptr[1:], strict=False)
-        ]
-        self.supports = [s for s in self.supports if len(s) > 1]
-        self.n_games = len(self.supports)
-        kept = [t for t in range(pattern.shape[0]) if pattern.indptr[t + 1] - pattern.indptr[t] > 1]
-        self.known: dict[tuple[int, bytes], float] = {}
-        self._score = scorer(workload, np.array(kept))
+    def __init__(self, workload: Workload, exact: ls.Valuation) -> None:
+        self.graph = ls.SupportGraph(supports_of(workload, exact), workload.n_rows, merge=False)
+        self.n_games = int((self.graph.support_sizes > 0).sum())
+        self._trainer = trainer_of(workload)
+        tests = range(self.graph.n_tests)
+        full = ls.models.Coalitions.from_lists([self.graph.support(t) for t in tests], [[t] for t in tests])
+        self._highest = self._trainer.evaluate(full)
+        self._lowest = self._trainer.evaluate(ls.models.Coalitions.from_lists([[]], [tests]))
+        # What each player adds along the line from v(∅) to v(N).
+        self._slope = (self._highest - self._lowest) / np.maximum(self.graph.support_sizes, 1)
 
-    def _value(self, game: int, subset: np.ndarray) -> float:
-        key = (game, subset.tobytes())
-        if key not in self.known:
-            self.known[key] = self._score(game, subset)
-        return self.known[key]
+    def estimates(self, per_game: int, seed: int) -> dict[str, np.ndarray]:
+        """Values by mechanism, all from the same draws; each distinct subset is trained once."""
+        drawn, times = self._draw(per_game, seed)
+        holding = [self.graph.tests_holding(subset) for subset in drawn]
+        flat = self._trainer.evaluate(ls.models.Coalitions.from_lists(drawn, holding))
+        scores = np.split(flat, np.cumsum([len(tests) for tests in holding])[:-1])
+        names = ("+ subset-centric", LESS, "+ inclusion weights", "+ centring")
+        values = {name: np.zeros(self.graph.n_players) for name in names}
+        for subset, tests, scored in zip(drawn, holding, scores, strict=True):
+            k, sizes = len(subset), self.graph.support_sizes[tests]
+            counts = np.array([comb(int(n), k) for n in sizes])  # subsets of that size
+            missed = np.where(sizes > 0, 1 - 1 / ((sizes + 1) * counts), 1).prod() ** per_game
+            for t, n, count, score in zip(tests, sizes, counts, scored, strict=True):
+                own = times.get((subset.tobytes(), t), 0) * (n + 1) / per_game
+                shared = 1 / count / (1 - missed)
+                line = self._lowest[t] + self._slope[t] * k
+                self._add(values["+ subset-centric"], t, subset, own * score)
+                self._add(values[LESS], t, subset, own * (score - self._highest[t]))
+                self._add(values["+ inclusion weights"], t, subset, shared * score)
+                self._add(values["+ centring"], t, subset, shared * (score - line))
+        values["+ centring"] += self.graph.values(np.repeat(self._slope, self.graph.support_sizes))
+        return values
 
-    def _draw(self, budget: int, seed: int) -> list[tuple[int, np.ndarray]]:
-        """The same number of subsets for each game: a size at random, then a subset of it."""
+    def _draw(self, per_game: int, seed: int) -> tuple[list[np.ndarray], Counter[tuple[bytes, int]]]:
+        """Distinct subsets, and how often each game drew each: a size at random, then a subset of that size."""
         rng = np.random.default_rng(seed)
-        drawn = []
-        for game, support in enumerate(self.supports):
-            for _ in range(budget // self.n_games):
-                k = int(rng.integers(len(support) + 1))
-                drawn.append((game, np.sort(rng.permutation(support)[:k])))
-        return drawn
+        drawn: dict[bytes, np.ndarray] = {}
+        times: Counter[tuple[bytes, int]] = Counter()
+        for t in np.flatnonzero(self.graph.support_sizes):
+            support = self.graph.support(t)
+            for _ in range(per_game):
+                subset = np.sort(rng.permutation(support)[: rng.integers(len(support) + 1)])
+                drawn[subset.tobytes()] = subset
+                times[subset.tobytes(), t] += 1
+        return list(drawn.values()), times
 
-    def _estimate(
-        self, pairs: list[tuple[int, np.ndarray, float]], scores: Callable[[int, np.ndarray], float]
-    ) -> np.ndarray:
-        """`Σ w(S) · v(S)` with weights over the chance of a subset; one closed form for every player of a game."""
-        values = np.zeros(self.n_rows)
-        for game, subset, weight in pairs:
-            support, k, n = self.supports[game], len(subset), len(self.supports[game])
-            worth = weight * scores(game, subset)
-            if k:
-                values[subset] += worth / k
-            if k < n:
-                values[np.setdiff1d(support, subset)] -= worth / (n - k)
-        return values
-
-    def alone(self, budget: int, seed: int) -> np.ndarray:
-        """Every draw serves the players of its own game; one size of n + 1 is drawn, so it weighs n + 1."""
-        each = budget // self.n_games
-        pairs = [(g, s, (len(self.supports[g]) + 1) / each) for g, s in self._draw(budget, seed)]
-        return self._estimate(pairs, self._value)
-
-    def _included(self, budget: int, seed: int) -> list[tuple[int, np.ndarray, float]]:
-        """Each distinct subset once for every game that holds it, over the chance that any game drew it."""
-        from math import comb
-
-        each = budget // self.n_games
-        distinct = {s.tobytes(): s for _, s in self._draw(budget, seed)}
-        sets = [frozenset(s.tolist()) for s in self.supports]
-        pairs = []
-        for subset in distinct.values():
-            holding = [g for g in range(self.n_games) if sets[g].issuperset(subset.tolist())]
-            missed, k = 1.0, len(subset)
-            for g in holding:
-                n = len(self.supports[g])
-                missed *= (1 - 1 / ((n + 1) * comb(n, k))) ** each
-            pairs += [(g, subset, 1 / ((1 - missed) * comb(len(self.supports[g]), k))) for g in holding]
-        return pairs
-
-    def weighted(self, budget: int, seed: int) -> np.ndarray:
-        """Inclusion weights."""
-        return self._estimate(self._included(budget, seed), self._value)
-
-    def centred(self, budget: int, seed: int) -> np.ndarray:
-        """The same for scores less the line from v(∅) to v(N), whose values are known."""
-        none = np.empty(0, dtype=self.supports[0].dtype)
-        ends = [(self._value(g, none), self._value(g, s)) for g, s in enumerate(self.supports)]
-
-        def rest(game: int, subset: np.ndarray) -> float:
-            low, high = ends[game]
-            return self._value(game, subset) - low - (high - low) * len(subset) / len(self.supports[game])
-
-        values = self._estimate(self._included(budget, seed), rest)
-        for (low, high), support in zip(ends, self.supports, strict=True):
-            values[support] += (high - low) / len(support)
-        return values
+    def _add(self, values: np.ndarray, test: int, subset: np.ndarray, worth: float) -> None:
+        """One scored subset for every player of its game: members share it, the others pay it."""
+        if worth:
+            support, k = self.graph.support(test), len(subset)
+            share = np.where(np.isin(support, subset), 1 / max(k, 1), -1 / max(len(support) - k, 1))
+            values[support] += worth * share
 
 
-def scorer(workload: Workload, tests: np.ndarray) -> Callable[[int, np.ndarray], float]:
-    """Accuracy on one test row after training on some rows, by the library's conventions."""
-    from sklearn.base import clone
-
-    X, y, X_test, y_test = workload.data
-    n_classes = len(np.unique(y))
-
-    def score(game: int, subset: np.ndarray) -> float:
-        t = tests[game]
-        if len(subset) == 0:
-            return 1 / n_classes
-        labels = y[subset]
-        if (labels == labels[0]).all():
-            return float(labels[0] == y_test[t])
-        return float(clone(workload.model).fit(X[subset], labels).predict(X_test[t : t + 1])[0] == y_test[t])
-
-    return score
+def supports_of(workload: Workload, exact: ls.Valuation) -> list[np.ndarray]:
+    """Training rows of each test row's game."""
+    if isinstance(workload.support, ls.supports.Given):
+        return list(workload.support.lists)
+    assert exact.per_test is not None
+    return np.split(exact.per_test.indices, exact.per_test.indptr[1:-1])
 
 
-def draw(figure: Any, table: pd.DataFrame) -> None:
+def trainer_of(workload: Workload) -> Any:
+    """The library's trainer for the subsets of a workload, scored by accuracy."""
+    if workload.name == "GNN":
+        adjacency, X, y, train, test = workload.data[:5]
+        task = task_of(X[train], y[train], X[test], y[test])
+        alone = sparse.eye_array(len(test), format="csr")  # a game for each test node
+        return ls.models.GCNTrainer(workload.model, task, adjacency, sparse.csr_array(X), train, test, alone)
+    return ls.models.EstimatorTrainer(workload.model, task_of(*workload.data))
+
+
+def task_of(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) -> Any:
+    """Rows and labels as trainers take them."""
+    classes, codes = np.unique(y, return_inverse=True)
+    test_codes = np.where(np.isin(y_test, classes), np.searchsorted(classes, y_test), -1)
+    return ls.models.Task(X, y, X_test, test_codes, classes, codes, ls.scores.Accuracy())
+
+
+def draw(figure: Any, errors: pd.DataFrame) -> None:
     """Error by mechanism."""
     ax = figure.subplots()
-    for title, part in table.groupby("workload", sort=False):
-        ax.plot(part["mechanism"], part["error"], marker="o", label=title)
+    for title, error in errors.iterrows():
+        ax.plot(errors.columns, error, marker="o", label=title)
     ax.set(yscale="log", ylabel="relative error at equal trainings")
-    ax.tick_params(axis="x", rotation=30)
+    ax.tick_params(axis="x", rotation=20)
     ax.legend(frameon=False)
 
 

@@ -6,10 +6,11 @@ import argparse
 import os
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
-PAPERS_RULE = ls.stopping.RelativeChange(0.05, every=100)
 
 # Tables 2 to 4 and 6 of the paper. It counts a training for each test row that a model is scored on.
 PAPER_COST = {
@@ -38,8 +38,8 @@ PAPER_COST = {
             "local-mc": (45_378, 12.0e6), "LSMR-A": (7_241, 1.7e6)},
 }  # fmt: skip
 PAPER_FIDELITY = {"WKNN": (0.839, 0.840), "GNN": (0.516, 0.376)}  # of the others the paper has pictures only
-PERMUTATIONS = {"WKNN": 1126, "DT": 593, "SVM": 1200, "GNN": 17}
-"""Permutations of Global-MC that make the paper's number of trainings."""
+EVALUATIONS = {name: int(cost["global-mc"][1]) for name, cost in PAPER_COST.items()}
+"""Scores of a model on a test row that the paper's global values took."""
 
 
 @dataclass
@@ -56,6 +56,10 @@ class Workload:
     n_rows, n_tests : int
     notes : list of str
         Where it differs from the paper's.
+    data, model, support
+        What `value` is called with.
+    variants : dict
+        Other ways to make local values of this workload: settings of `value` by name.
     """
 
     name: str
@@ -68,6 +72,11 @@ class Workload:
     data: Any = None
     model: Any = None
     support: Any = None
+    variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def permutations(self) -> int:
+        """Permutations of all rows that make at least the paper's number of evaluations; an even number."""
+        return 2 * -(-EVALUATIONS[self.name] // (2 * (self.n_rows - 1) * self.n_tests))
 
 
 def tabular(
@@ -97,7 +106,7 @@ def tabular(
     )
 
 
-def wknn(quick: bool, n_train: int = 1000, n_test: int = 1000) -> Workload:
+def wknn(quick: bool, seed: int = 0) -> Workload:
     """Weighted K nearest neighbours on MNIST, K = 5, supports of the 10 nearest.
 
     Pixels and the confidence in the true class: with these the paper's numbers come out, with other features or
@@ -105,11 +114,11 @@ def wknn(quick: bool, n_train: int = 1000, n_test: int = 1000) -> Workload:
     """
     model, support = KNeighborsClassifier(5, weights="distance"), ls.supports.Nearest(10)
     if quick:
-        data = ls.datasets.load("digits")
+        data = ls.datasets.load("digits", seed=seed)
         rows, tests = slice(None, 150), slice(None, 60)
         digits = (data.X[rows], data.y[rows], data.X_test[tests], data.y_test[tests])
         return tabular("WKNN", "weighted KNN, digits (quick)", digits, model, support, score="confidence")
-    data = ls.datasets.load("mnist", n_train=n_train, n_test=n_test)
+    data = ls.datasets.load("mnist", seed=seed)
     note = (
         "Weighted KNN: rows are pixels and the score is the confidence in the true class. The paper speaks of an "
         "encoder's 1,024 features and its code of accuracy, but with those its numbers are not reached (see "
@@ -118,9 +127,9 @@ def wknn(quick: bool, n_train: int = 1000, n_test: int = 1000) -> Workload:
     return tabular("WKNN", "weighted KNN, MNIST", data[:4], model, support, [note], "confidence")
 
 
-def tree(quick: bool) -> Workload:
+def tree(quick: bool, seed: int = 0) -> Workload:
     """Trees on Iris; supports from a reference tree, brought to 30 to 50 rows by nearest neighbours."""
-    data = ls.datasets.load("iris")[:4]
+    data = ls.datasets.load("iris", seed=seed)[:4]
     low, high = (8, 12) if quick else (30, 50)
     support = ls.supports.Given(parents_of_leaves(*data[:3], low, high))
     title = "trees, Iris" + (" (quick: supports of 8 to 12)" if quick else "")
@@ -141,9 +150,61 @@ def parents_of_leaves(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, low: int
     return supports
 
 
-def svm(quick: bool) -> Workload:
+@dataclass(frozen=True)
+class PapersRule(ls.stopping.RelativeChange):
+    """The paper's stopping rule, which remembers what it saw."""
+
+    seen: list[tuple[int, float]] = field(default_factory=list)
+
+    def holds(self, look: Any) -> bool:
+        """Whether the values have settled."""
+        self.seen.append((look.trainings, self.change(look)))
+        return super().holds(look)
+
+    def times_more(self, trainings: int) -> float:
+        """How many times as many trainings it takes to hold: the change over 100 draws falls with one over them all."""
+        last = [at * change for at, change in self.seen[-5:] if np.isfinite(change)]
+        return float(np.median(last)) / self.tau / trainings if last else np.nan
+
+
+@dataclass
+class Cost:
+    """What it takes to the paper's rule; extrapolated if the time was up before."""
+
+    seconds: float
+    trainings: float
+    evaluations: float
+    extrapolated: bool
+    valuation: ls.Valuation
+
+
+def to_the_rule(value: Callable[..., ls.Valuation], limit: float, **settings: Any) -> Cost:
+    """Run to the paper's rule, for `limit` seconds at most. Cost is NaN if nothing can be said from what was run."""
+    rule = PapersRule(0.05, every=100)
+    started = perf_counter()
+    v = value(stop=rule, max_seconds=limit, **settings)
+    seconds, extrapolated = perf_counter() - started, "limit" in v.stopped
+    times = rule.times_more(v.cost.trainings) if extrapolated else 1.0
+    return Cost(seconds * times, v.cost.trainings * times, v.cost.draws * times, extrapolated, v)
+
+
+def enumerable_tree(size: int) -> Workload:
+    """Trees on Iris with supports that can be enumerated."""
+    data = ls.datasets.load("iris")[:4]
+    supports = ls.supports.Given(parents_of_leaves(*data[:3], size, size))
+    return tabular("DT", f"trees, Iris, supports of {size}", data, DecisionTreeClassifier(random_state=0), supports)
+
+
+def enumerable_svm(size: int) -> Workload:
+    """RBF-SVM on Breast Cancer with supports that can be enumerated."""
+    data = ls.datasets.load("breast_cancer")[:4]
+    support = ls.supports.Kernel(0.5, max_size=size)
+    return tabular("SVM", f"RBF-SVM, Breast Cancer, supports of at most {size}", data, SVC(), support)
+
+
+def svm(quick: bool, seed: int = 0) -> Workload:
     """RBF-SVM on Breast Cancer, supports of kernel 0.5 and more."""
-    X, y, X_test, y_test = ls.datasets.load("breast_cancer")[:4]
+    X, y, X_test, y_test = ls.datasets.load("breast_cancer", seed=seed)[:4]
     if quick:
         data = (X[:80], y[:80], X_test[:30], y_test[:30])
         return tabular("SVM", "RBF-SVM, Breast Cancer (quick)", data, SVC(), ls.supports.Kernel(0.5, max_size=12))
@@ -166,19 +227,24 @@ def accuracy_at(workload: Workload, values: np.ndarray, share: float) -> float:
     return workload.accuracy(best)
 
 
-def arguments(doc: str, argv: list[str] | None = None) -> argparse.Namespace:
-    """The command line of an experiment."""
+def arguments(doc: str, argv: list[str] | None = None, names: Iterable[str] = ()) -> argparse.Namespace:
+    """The command line of an experiment; with `names` of workloads, `--only` takes one (`args.names`: those to run)."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, under two minutes")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for tables and figures")
+    if names:
+        parser.add_argument("--only", choices=list(names), help="one of the workloads")
     args = parser.parse_args(argv)
+    args.names = [args.only] if names and args.only else list(names)
     args.out.mkdir(parents=True, exist_ok=True)
     return args
 
 
 def machine() -> str:
     """What it ran on, in words."""
-    return f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    words = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    torch = sys.modules.get("torch")
+    return f"{words}, {torch.cuda.get_device_name()}" if torch and torch.cuda.is_available() else words
 
 
 def write(
@@ -188,20 +254,22 @@ def write(
     about: str,
     tables: dict[str, pd.DataFrame],
     findings: list[str],
-    draw: Callable[[Any], None] | None = None,
+    draw: Callable[[Any], None],
+    more: dict[str, Callable[[Any], None]] | None = None,
 ) -> None:
-    """Write tables (CSV and Markdown) and the figure (SVG and PNG) of an experiment.
+    """Write tables (CSV and Markdown) and figures (SVG and PNG) of an experiment.
 
-    The first table goes to `NAME.csv`, each other to `NAME_KEY.csv`.
+    The first table goes to `NAME.csv`, each other to `NAME_KEY.csv`; so do the figure and `more` figures.
     """
-    command = f"python experiments/{name}.py" + (" --quick" if args.quick else "")
+    only = getattr(args, "only", None)
+    command = f"python experiments/{name}.py" + (" --quick" if args.quick else "") + (f" --only {only}" if only else "")
     lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} ({machine()}.)", 118), ""]
     for i, (key, table) in enumerate(tables.items()):
         table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
         lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]
-    if draw is not None:
-        save_figure(draw, args.out / name)
-        lines += [f"![{title}]({name}.svg)", ""]
+    for file, caption, picture in [(name, title, draw)] + [(f"{name}_{k}", k, p) for k, p in (more or {}).items()]:
+        save_figure(picture, args.out / file)
+        lines += [f"![{caption}]({file}.svg)", ""]
     if findings:
         lines += ["## What is seen", ""]
         lines += [fill(point, 118, initial_indent="- ", subsequent_indent="  ") for point in findings] + [""]

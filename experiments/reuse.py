@@ -1,6 +1,6 @@
 """Corollary 1 of the paper: distinct subsets per test row against the number of test rows, and against draws.
 
-python experiments/reuse.py            # a few minutes on two cores
+python experiments/reuse.py            # about a minute on two cores
 python experiments/reuse.py --quick    # under a minute
 """
 
@@ -13,57 +13,118 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import arguments, svm, tree, wknn, write
+from ablation import enumerable_gnn
+from common import Workload, arguments, enumerable_svm, enumerable_tree, svm, tree, wknn, write
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `reuse.csv`, `reuse_draws.csv`, `.md`, `.svg` and `.png`."""
     args = arguments(__doc__, argv)
-    rows, draws = [], []
-    for workload in (wknn(args.quick), tree(True), svm(True)):
-        X, y, X_test, y_test = workload.data
-        sizes = np.unique(np.geomspace(1, len(y_test), 8).astype(int))
-        for n_tests in sizes:
-            support = first_supports(workload.support, n_tests)
-            plan = ls.plan(X, y, X_test[:n_tests], y_test[:n_tests], model=workload.model, support=support)
-            subsets = plan.levels.subset_centric
-            line = {"workload": workload.title, "test rows": int(n_tests), "distinct": plan.levels.lsmr}
-            rows.append({**line, "of all": subsets, "distinct per test row": plan.levels.lsmr / n_tests,
-                         "reused": 1 - plan.levels.lsmr / subsets})  # fmt: skip
-        for budget in (300, 1000, 3000) if args.quick else (5000, 10_000, 20_000):
-            model = ls.models.Estimator(workload.model) if args.quick else workload.model
-            v = workload.value(method="sample", budget=budget, model=model)
-            each = v.cost.draws / max(v.cost.trainings, 1)
-            draws.append({"workload": workload.title, "budget": budget, "trainings": v.cost.trainings,
-                          "scores": v.cost.draws, "scores per training": each})  # fmt: skip
-    table = pd.DataFrame(rows)
-    points = [
-        f"{title}: {part['distinct per test row'].iloc[0]:,.0f} distinct subsets for one test row, "
-        f"{part['distinct per test row'].iloc[-1]:,.0f} per test row for {part['test rows'].iloc[-1]}; "
-        f"{part['reused'].iloc[-1]:.0%} of the subsets are reused."
-        for title, part in table.groupby("workload", sort=False)
-    ]
-    about = (
-        "*distinct*: subsets that LSMR trains; *of all*: subsets of all supports, counted for each test row. "
-        "Corollary 1 says that distinct subsets per test row fall as test rows are added, once supports repeat. The "
-        "second table has the scores that each training of a sampled run serves."
+    workloads = (
+        (wknn(True), tree(True), svm(True), enumerable_gnn(8, True))
+        if args.quick
+        else (wknn(False), enumerable_tree(14), enumerable_svm(12), enumerable_gnn(10, False))
     )
-    write(args, "reuse", "Reuse across test rows", about, {"subsets": table, "draws": pd.DataFrame(draws)}, points,
-          lambda figure: draw(figure, table))  # fmt: skip
+    subsets = pd.DataFrame([row for w in workloads for row in growth(w, range(2 if args.quick else 10))])
+    per_test = (10, 20, 40) if args.quick else (5, 10, 20, 40, 80)
+    draws = pd.DataFrame([row for w in workloads for row in sampled(w, per_test)])
+    about = (
+        "*distinct*: subsets that LSMR trains for so many test rows; *of all*: subsets of their supports, counted for "
+        "each test row; means over random orders of the test rows. *fall by doubling*: by how much distinct subsets, "
+        "as a share of all, fall when test rows double, at the pace since the line above; 0 is no reuse, and Corollary "
+        "1, by which distinct subsets per test row go to nothing, has one half in the end. The second table has "
+        "sampled runs of growing budget: *draws* are the scores asked for, over all test rows, and *trainings* the "
+        "distinct subsets that were trained for them."
+    )
+    write(args, "reuse", "Reuse across test rows", about, {"subsets": subsets, "draws": draws},
+          findings(subsets, draws), lambda figure: draw(figure, subsets, draws))  # fmt: skip
 
 
-def first_supports(support: Any, n_tests: int) -> Any:
-    """Given supports are cut to the test rows that are there."""
-    return ls.supports.Given(support.lists[:n_tests]) if isinstance(support, ls.supports.Given) else support
+def growth(workload: Workload, orders: range) -> list[dict[str, Any]]:
+    """Distinct subsets of the first test rows, in random orders."""
+    plans = [plan_of(workload, seed) for seed in orders]
+    rows, before = [], (np.nan, np.nan)
+    for i, (n_tests, _) in enumerate(plans[0].levels.growth):
+        distinct = float(np.mean([plan.levels.growth[i][1] for plan in plans]))
+        every = float(np.mean([np.exp2(plan.support_sizes[:n_tests]).sum() for plan in plans]))
+        share = distinct / every
+        fall = 1 - (share / before[1]) ** (1 / np.log2(n_tests / before[0]))
+        rows.append({"workload": workload.title, "test rows": n_tests, "distinct": distinct, "of all": every,
+                     "distinct per test row": distinct / n_tests, "reused": 1 - share,
+                     "fall by doubling": fall})  # fmt: skip
+        before = n_tests, share
+    return rows
 
 
-def draw(figure: Any, table: pd.DataFrame) -> None:
-    """Distinct subsets per test row."""
-    ax = figure.subplots()
-    for title, part in table.groupby("workload", sort=False):
-        ax.plot(part["test rows"], part["distinct per test row"], marker="o", label=title)
-    ax.set(xscale="log", yscale="log", xlabel="test rows", ylabel="distinct subsets per test row")
-    ax.legend(frameon=False)
+def plan_of(workload: Workload, seed: int) -> ls.Plan:
+    """The plan with test rows in a random order.
+
+    Subsets depend on the supports alone, so any model of rows can stand in for the network.
+    """
+    X, y, X_test, y_test = workload.data[:4]
+    model, support = workload.model, workload.support
+    if workload.name == "GNN":
+        _, features, labels, train, test = workload.data[:5]
+        X, y, X_test, y_test, model = features[train], labels[train], features[test], labels[test], "knn"
+    order = np.random.default_rng(seed).permutation(len(y_test))
+    if isinstance(support, ls.supports.Given):
+        support = ls.supports.Given([support.lists[t] for t in order])
+    return ls.plan(X, y, X_test[order], y_test[order], model=model, support=support)
+
+
+def sampled(workload: Workload, per_test: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Draws and trainings of sampled runs, so many trainings for each test row."""
+    rows = []
+    for each in per_test:
+        cost = workload.value(method="sample", budget=each * workload.n_tests).cost
+        rows.append({"workload": workload.title, "budget": each * workload.n_tests, "draws": cost.draws,
+                     "trainings": cost.trainings, "draws per training": cost.draws / cost.trainings})  # fmt: skip
+    return rows
+
+
+def findings(subsets: pd.DataFrame, draws: pd.DataFrame) -> list[str]:
+    """Whether distinct subsets per test row fall, how slowly, and what a training of a sampled run serves."""
+    points = []
+    for title, part in subsets.groupby("workload", sort=False):
+        last, each = part.iloc[-1], part["distinct per test row"]
+        points.append(
+            f"{title}: {each.iloc[0]:,.0f} distinct subsets for one test row, {each.iloc[-1]:,.0f} per test row for "
+            f"{last['test rows']:,}. {last['reused']:.0%} of the subsets are reused, and at the end twice the test "
+            f"rows have {last['fall by doubling']:.1%} fewer distinct subsets per test row, at equal supports."
+        )
+    by_workload = subsets.groupby("workload", sort=False)
+    first, last = by_workload.first(), by_workload.last()
+    fewer = int((last["distinct per test row"] < first["distinct per test row"]).sum())
+    reused, fall = int((last["reused"] > 0).sum()), last["fall by doubling"]
+    points.append(
+        f"Corollary 1: distinct subsets per test row are fewer in the end than for one test row in {fewer} of "
+        f"{len(last)} workloads, and fewer than all subsets of the same supports in {reused}. The fall is slow: "
+        f"{fall.min():.1%} to {fall.max():.1%} when test rows double, where the corollary's limit, all supports seen, "
+        "has 50 %."
+    )
+    served = draws.groupby("workload", sort=False)["draws per training"]
+    ends = pd.DataFrame({"least": served.first(), "most": served.last()})
+    figures = "; ".join(f"{title}: {row['least']:.2f} to {row['most']:.2f}" for title, row in ends.iterrows())
+    points.append(
+        f"Draws that a training of a sampled run serves, from the smallest budget to the largest: {figures}. They "
+        f"become fewer in {int((ends['most'] < ends['least']).sum())} of {len(ends)} workloads; the likely reason is "
+        "that small subsets, which many supports hold, are few and soon all trained."
+    )
+    return points
+
+
+def draw(figure: Any, subsets: pd.DataFrame, draws: pd.DataFrame) -> None:
+    """Distinct subsets per test row, and trainings against draws."""
+    left, right = figure.subplots(1, 2)
+    for title, part in subsets.groupby("workload", sort=False):
+        left.plot(part["test rows"], part["distinct"] / part["of all"], marker="o", label=title)
+    for _, part in draws.groupby("workload", sort=False):
+        right.plot(part["draws"], part["trainings"], marker="o")
+    low, high = draws["trainings"].min(), draws["draws"].max()
+    right.plot([low, high], [low, high], color="grey", linestyle=":", label="no reuse")
+    left.set(xscale="log", xlabel="test rows", ylabel="distinct subsets per test row, of its subsets", ylim=(0, 1.05))
+    right.set(xscale="log", yscale="log", xlabel="draws", ylabel="distinct subsets trained")
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ well they are known themselves, which bounds any correlation with them.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
@@ -17,24 +18,29 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import PAPER_FIDELITY, PERMUTATIONS, Workload, arguments, fidelity, svm, tree, wknn, write
-from graph import gnn
+from common import PAPER_FIDELITY, Workload, arguments, fidelity, write
+from graph import WORKLOADS
+
+LIMIT = 120.0
+"""Seconds that local values may take."""
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `rq1_fidelity.csv`, `.md`, `.svg` and `.png`."""
-    args = arguments(__doc__, argv)
-    rows, pairs = [], {}
+    args = arguments(__doc__, argv, names=WORKLOADS)
+    rows: list[dict[str, Any]] = []
+    pairs: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     notes: list[str] = []
-    for workload in (wknn(args.quick), tree(args.quick), svm(args.quick), gnn(args.quick)):
-        row, local, reference = measure(workload, args.quick)
-        rows.append(row)
-        pairs[workload.title] = (local, reference)
+    for name in args.names:
+        workload = WORKLOADS[name](args.quick)
+        for row, local, reference in measure(workload, args.quick):
+            rows.append(row)
+            pairs[row["workload"]] = (local, reference)
+            print(row, file=sys.stderr)
         notes += workload.notes
-        print(row, file=sys.stderr)
     table = pd.DataFrame(rows)
     about = (
-        "Local values against global ones; utility is accuracy. *pearson* and *spearman*: between the two, with the "
+        "Local values against global ones. *pearson* and *spearman*: between the two, with the "
         "paper's beside them (of trees and SVM it has pictures only). *evaluations*: scores of the global reference, "
         "a coalition on a test row each, which the paper counts as trainings. *ceiling*: correlation of the global "
         "values of one half of the permutations with those of the other, stepped up to all of them (Spearman–Brown): "
@@ -46,31 +52,33 @@ def main(argv: list[str] | None = None) -> None:
     ], lambda figure: draw(figure, pairs))  # fmt: skip
 
 
-def measure(workload: Workload, quick: bool) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
-    """Local and global values of one workload."""
+def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
+    """Local and global values of one workload, and of its variants."""
     started = perf_counter()
-    local = workload.value(tol=0.05)
+    n_permutations = 60 if quick else workload.permutations()
+    halves = [global_values(workload, n_permutations // 2, seed) for seed in (1, 2)]
     seconds = perf_counter() - started
-    n_permutations = 60 if quick else PERMUTATIONS[workload.name]
-    halves = [global_values(workload, max(n_permutations // 2, 2), seed) for seed in (1, 2)]
     reference = np.mean([half.values for half in halves], axis=0)
     between = fidelity(halves[0].values, halves[1].values)[0]
-    pearson, spearman = fidelity(local.values, reference)
     paper = PAPER_FIDELITY.get(workload.name, (np.nan, np.nan))
-    row = {
-        "workload": workload.title,
-        "pearson": pearson,
-        "spearman": spearman,
-        "paper pearson": paper[0],
-        "paper spearman": paper[1],
-        "ceiling": 2 * between / (1 + between),
-        "evaluations": int(sum(half.cost.draws for half in halves)),
-        "local trainings": local.cost.trainings,
-        "local error": local.relative_error,
-        "local seconds": seconds,
-        "global seconds": perf_counter() - started - seconds,
-    }
-    return row, local.values, reference
+    for name, settings in {"": {}, **workload.variants}.items():
+        started = perf_counter()
+        local = workload.value(tol=0.05, max_seconds=LIMIT, **settings)
+        pearson, spearman = fidelity(local.values, reference)
+        row = {
+            "workload": workload.title + (f": {name}" if name else ""),
+            "pearson": pearson,
+            "spearman": spearman,
+            "paper pearson": paper[0],
+            "paper spearman": paper[1],
+            "ceiling": 2 * between / (1 + between),
+            "evaluations": int(sum(half.cost.draws for half in halves)),
+            "local trainings": local.cost.trainings,
+            "local error": local.relative_error,
+            "local seconds": perf_counter() - started,
+            "global seconds": seconds,
+        }
+        yield row, local.values, reference
 
 
 def global_values(workload: Workload, n_permutations: int, seed: int) -> ls.Valuation:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import PERMUTATIONS, accuracy_at, arguments, fidelity, wknn, write
+from common import accuracy_at, arguments, fidelity, wknn, write
 
 PAPER = {
     1: (0.443, 0.460, 68.3, 74.7),
@@ -29,7 +29,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run, and write `rq4_support_size.csv`, `.md`, `.svg` and `.png`."""
     args = arguments(__doc__, argv)
     workload = wknn(args.quick)
-    n_permutations = 100 if args.quick else PERMUTATIONS["WKNN"]
+    n_permutations = 100 if args.quick else workload.permutations()
     started = perf_counter()
     reference = workload.value(method="global-mc", budget=n_permutations * workload.n_rows + 2)
     rows = [row("global", reference, reference, workload, perf_counter() - started)]

@@ -15,8 +15,8 @@ from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import rbf_kernel
 
 import localshapley as ls
-from common import PERMUTATIONS, Workload, accuracy_at, arguments, fidelity, parents_of_leaves, wknn, write
-from graph import gnn
+from common import Workload, accuracy_at, arguments, fidelity, parents_of_leaves, write
+from graph import WORKLOADS
 
 PAPER = {
     ("WKNN", "its own"): (0.839, 0.840, 70.4, 78.6),
@@ -28,25 +28,28 @@ PAPER = {
     ("GNN", "nearest"): (0.112, 0.113, 75.1, 79.3),
     ("GNN", "random"): (0.164, 0.188, 74.6, 79.6),
 }
+LIMIT = 60.0
+"""Seconds that the values of one kind of support may take."""
 SHARES = {"WKNN": (0.1, 0.2), "GNN": (0.05, 0.1)}
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `rq5_alignment.csv`, `.md`, `.svg` and `.png`."""
-    args = arguments(__doc__, argv)
+    args = arguments(__doc__, argv, names=SHARES)
     rows, notes = [], []
-    for workload in (wknn(args.quick), gnn(args.quick)):
-        n = 60 if args.quick else PERMUTATIONS[workload.name]
+    for name in args.names:
+        workload = WORKLOADS[name](args.quick)
+        n = 60 if args.quick else workload.permutations()
         reference = workload.value(method="global-mc", budget=n * workload.n_rows + 2).values
         notes += workload.notes
-        for name, local in local_values(workload).items():
+        for support, local in local_values(workload).items():
             pearson, spearman = fidelity(local.values, reference)
-            paper = PAPER[workload.name, name]
-            low, high = SHARES[workload.name]
+            paper = PAPER[name, support]
+            low, high = SHARES[name]
             rows.append(
                 {
                     "workload": workload.title,
-                    "support": name,
+                    "support": support,
                     "rows": float(local.support_sizes.mean()),
                     "pearson": pearson,
                     "spearman": spearman,
@@ -70,7 +73,8 @@ def main(argv: list[str] | None = None) -> None:
 
 def local_values(workload: Workload) -> dict[str, ls.Valuation]:
     """Values with the model's own supports, with those of others cut to the same size, and with random ones."""
-    own = workload.value(tol=0.1) if workload.name == "WKNN" else workload.value(tol=0.2, games="test")
+    settings: dict[str, Any] = {"tol": 0.1, "max_seconds": LIMIT}
+    own = workload.value(**settings)
     size = max(2, round(float(own.support_sizes.mean())))
     if workload.name == "WKNN":
         X, y, X_test, _ = workload.data
@@ -85,7 +89,6 @@ def local_values(workload: Workload) -> dict[str, ls.Valuation]:
         nearest = np.argsort(pairwise_distances(X_test, X), axis=1, kind="stable")[:, :size]
         others = {"tree": parents_of_leaves(X, y[train], X_test, size, size), "nearest": list(np.sort(nearest, axis=1))}
     found = {"its own": own}
-    settings: dict[str, Any] = {"tol": 0.2} if workload.name == "WKNN" else {"tol": 0.2, "games": "test"}
     for name, supports in others.items():
         found[name] = workload.value(support=ls.supports.Given(supports), **settings)
     found["random"] = workload.value(support=ls.supports.Random(size), **settings)

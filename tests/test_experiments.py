@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -81,7 +83,7 @@ def test_the_page_has_its_command_and_the_plots_are_there(shifted):
 QUICK = {
     "rq1_fidelity": ["workload", "pearson", "spearman", "ceiling"],
     "rq2_selection": ["workload", "method", "at 5 %", "at 10 %", "at 20 %", "mean of curve"],
-    "rq3_cost": ["workload", "method", "trainings", "evaluations", "error reached"],
+    "rq3_cost": ["workload", "method", "to the rule (s)", "error then", "to error 0.1 (s)", "trainings to error 0.1"],
     "scaling": ["model", "method", "rows", "seconds", "evaluations"],
     "rq4_support_size": ["support", "at 10 %", "at 20 %"],
     "rq5_alignment": ["workload", "support", "pearson", "spearman"],
@@ -121,7 +123,7 @@ def quick(tmp_path_factory):
 
 def test_local_values_go_with_global_ones(quick):
     table = quick("rq1_fidelity").set_index("workload")
-    assert len(table) == 4
+    assert len(table) == 4 + 1  # and the paper's games, on a graph
     rows = table[~table.index.str.startswith("GCN")]  # quick global values are too noisy for more than that
     assert rows["pearson"].mean() > 0.3
     assert rows["pearson"].between(-0.2, 1).all()
@@ -130,20 +132,48 @@ def test_local_values_go_with_global_ones(quick):
 
 def test_values_select_better_than_chance(quick):
     table = quick("rq2_selection")
-    assert len(table) == 4 * 7
-    mean = table[~table["workload"].str.startswith("GCN")].groupby("method")["mean of curve"].mean()
-    assert mean["LSMR-A"] > mean["random"]
-    assert table[["at 5 %", "at 10 %", "at 20 %"]].to_numpy().min() >= 0
-    assert table[["at 5 %", "at 10 %", "at 20 %"]].to_numpy().max() <= 100
+    assert len(table) == 4 * 7 + 1  # and the paper's games, on a graph
+    mean = table[~table["workload"].str.startswith("GCN")].groupby("method")[["mean of curve", "best gone"]].mean()
+    assert mean.loc["LSMR-A", "mean of curve"] > mean.loc["random", "mean of curve"]
+    assert mean.loc["LSMR-A", "best gone"] < mean.loc["random", "best gone"]
+    numbers = table[["at 5 %", "at 10 %", "at 20 %", "worst gone", "best gone"]].to_numpy()
+    assert numbers.min() >= 0
+    assert numbers.max() <= 100
 
 
 def test_ours_needs_the_fewest_trainings(quick):
     table = quick("rq3_cost")
-    assert len(table) == 4 * 6
-    assert (table["trainings"] > 0).all()
-    needed = table.pivot(index="workload", columns="method", values="trainings to error 0.1")
+    assert len(table) == 4 * 6 + 1  # and exact values of weighted KNN
+    sampled = table[table["method"] != "LSMR (exact)"]
+    needed = sampled.pivot(index="workload", columns="method", values="trainings to error 0.1")
     others = needed.drop(columns="LSMR-A")
     assert (others.min(axis=1) > 1.5 * needed["LSMR-A"]).all()
+    plain = sampled[~sampled["workload"].str.startswith("GCN")]["with scikit-learn (s)"]
+    assert plain.str.endswith("*").all()  # always extrapolated
+    assert (plain.str.rstrip("*").astype(float) > 0).all()
+
+
+def test_cost_to_the_papers_rule_is_extrapolated_by_the_change(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    common = importlib.import_module("common")
+    draws = 1 + 2 * np.random.default_rng(0).normal(size=(20_000, 50))  # of 50 players, three trainings each
+    means = np.cumsum(draws, axis=0)[99::100] / np.arange(100, 20_001, 100)[:, None]  # at every look
+
+    def value(stop, max_seconds):
+        n_looks, stopped = int(max_seconds), f"{max_seconds} s (limit {max_seconds} s)"
+        for k in range(n_looks):
+            previous = means[k - 1] if k else None
+            look = SimpleNamespace(values=means[k], previous=previous, trainings=300 * (k + 1), draws_since=100)
+            if stop.holds(look):
+                n_looks, stopped = k + 1, stop.reached(look)
+                break
+        return SimpleNamespace(stopped=stopped, cost=SimpleNamespace(trainings=300 * n_looks, draws=0))
+
+    whole, part, little = (common.to_the_rule(value, limit) for limit in (200, 3, 1))
+    assert not whole.extrapolated
+    assert part.extrapolated
+    assert part.trainings == pytest.approx(whole.trainings, rel=0.3)
+    assert np.isnan(little.trainings)
 
 
 def test_local_methods_hardly_grow_with_the_rows(quick):
@@ -169,18 +199,25 @@ def test_a_models_own_supports_do_best(quick):
 
 
 def test_the_last_mechanisms_bring_most(quick):
-    for _, part in quick("ablation").groupby("workload"):
+    table = quick("ablation")
+    assert table["workload"].nunique() == 3
+    for title, part in table.groupby("workload"):
         error = part.set_index("mechanism")["error"]
         assert len(error) == 7
         assert error.idxmin() == "+ additive fit"
-        assert error["+ centring"] < error["+ inclusion weights"]
+        assert error["+ centring"] < error["+ inclusion weights"] < error["+ subset-centric"]
+        assert error["+ locality"] < error["+ subset-centric"]  # a constant is sampled where nothing is centred
+        assert part["paper trainings"].notna().sum() == (0 if title.startswith("RBF") else 4)
 
 
 def test_distinct_subsets_per_test_row_fall(quick):
-    for _, part in quick("reuse").groupby("workload"):
+    table = quick("reuse")
+    assert table["workload"].nunique() == 4
+    for _, part in table.groupby("workload"):
         assert (np.diff(part["distinct"]) >= 0).all()
         assert (part["distinct"] <= part["of all"]).all()
-        assert part["reused"].iloc[-1] > 0
+        assert part["reused"].iloc[0] == 0
+        assert part["reused"].iloc[-1] == part["reused"].max() > 0
 
 
 def test_values_find_flipped_labels(quick):

@@ -58,7 +58,7 @@ WORKLOADS: dict[str, Callable[..., Workload]] = {"WKNN": wknn, "DT": tree, "SVM"
 def accuracy_of(
     adjacency: Any, X: Any, y: np.ndarray, rows: np.ndarray, test: np.ndarray, model: Any, graph: str = "full"
 ) -> float:
-    """Accuracy of one network: values add up to what it gains over nothing learnt, however few are drawn."""
+    """Accuracy of one network: values add up to what it gains over nothing (0), however few are drawn."""
     if len(set(y[rows])) == 1:
         return float((y[test] == y[rows[0]]).mean())
     everyone = ls.supports.Everything()
@@ -67,13 +67,14 @@ def accuracy_of(
         "support": everyone,
         "score": "accuracy",
         "budget": 16,
+        "empty": 0.0,
         "graph": graph,
         "progress": False,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.LocalShapleyWarning)  # few rows may lack a class, which then counts as wrong
         v = ls.value_nodes(adjacency, X, y, rows, test, **settings)
-    return float(v.values.sum() / len(test) + 1 / len(np.unique(y[rows])))
+    return float(v.values.sum() / len(test))
 
 
 def communities(n: int = 60, seed: int = 0) -> tuple[Any, Any, np.ndarray, np.ndarray, np.ndarray]:

@@ -31,7 +31,7 @@ METHODS = {
 }
 EXACT = "LSMR (exact)"
 GLOBAL = ("global-mc", "tmc", "complementary")
-LIMIT = 30.0
+LIMIT = 20.0
 """Seconds that a run may take; beyond, its cost is extrapolated."""
 AIM = 0.1
 """Relative error at which methods are compared."""
@@ -78,12 +78,13 @@ def costs(workload: Workload, limit: float, quick: bool) -> list[dict[str, Any]]
         factor = max(1.0, (to_aim.relative_error / AIM) ** 2)
         error = error_of(rule.valuation, references["global" if name in GLOBAL else "local"])
         trainings = to_aim.cost.trainings * factor
+        star = "*" * rule.extrapolated
         paper = PAPER_COST[workload.name].get(name, (np.nan, np.nan))
         rows.append(
             {
                 "workload": workload.title,
                 "method": name,
-                RULE_SECONDS: f"{rule.seconds:.3g}" + "*" * rule.extrapolated,
+                RULE_SECONDS: f"over {limit:g}" if np.isnan(rule.seconds) else f"{rule.seconds:.3g}{star}",
                 RULE_TRAININGS: rule.trainings,
                 "evaluations": rule.evaluations,
                 RULE_ERROR: error,

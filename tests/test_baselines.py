@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import sleep
+
 import joblib
 import numpy as np
 import pytest
@@ -517,3 +519,17 @@ def test_complementary_sizes_without_a_draw_do_not_look_certain():
         assert np.linalg.norm(v.stderr) > 0.5 * error
         assert v.values.sum() == pytest.approx(exact.values.sum(), rel=0.5)
     assert np.linalg.norm(v.stderr) < 3 * error
+
+
+@pytest.mark.parametrize("method", ["global-mc", "local-mc", "tmc", "complementary"])
+def test_time_that_is_up_ends_the_first_round_too(method):
+    def slow(coalition, tests):
+        sleep(0.001)
+        return [float(len(coalition)) ** 0.5] * len(tests)
+
+    rule = ls.stopping.RelativeChange(1e-9, every=1000)  # a round of 1,000 draws would take 2 seconds or more
+    v = ls.shapley([range(30)], slow, method=method, stop=rule, max_seconds=0.1)
+    assert "limit 0.1 s" in v.stopped
+    assert v.cost.trainings < 1000
+    assert v.values.sum() == pytest.approx(30**0.5, rel=0.2)
+    assert np.isfinite(v.stderr).all()

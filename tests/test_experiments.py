@@ -12,6 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import localshapley as ls
+
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 
@@ -174,6 +176,19 @@ def test_cost_to_the_papers_rule_is_extrapolated_by_the_change(monkeypatch):
     assert part.extrapolated
     assert part.trainings == pytest.approx(whole.trainings, rel=0.3)
     assert np.isnan(little.trainings)
+
+
+def test_accuracy_of_networks_that_never_saw_a_class(monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    graph, models = importlib.import_module("graph"), ls.models
+    adjacency, X, y, train, test = graph.communities()
+    rows = train[y[train] != 2]  # one of three classes is missing
+    found = graph.accuracy_of(adjacency, X, y, rows, test, models.GCN(epochs=20))
+    assert found * len(test) == pytest.approx(round(found * len(test)))
+    assert 0.3 < found <= (y[test] != 2).mean() + 1e-12
+    alone = train[y[train] == 1]
+    assert graph.accuracy_of(adjacency, X, y, alone, test, models.GCN(epochs=20)) == (y[test] == 1).mean()
 
 
 def test_local_methods_hardly_grow_with_the_rows(quick):

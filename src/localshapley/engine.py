@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -17,6 +18,7 @@ from localshapley.arrays import Floats, Singles
 from localshapley.baselines.complementary import Complementary
 from localshapley.baselines.loo import LeaveOneOut
 from localshapley.baselines.pivot import PivotSampler
+from localshapley.baselines.rounds import Rounds
 from localshapley.baselines.truncated import TMC, TruncatedWalks
 from localshapley.baselines.walks import Walker, Walks
 from localshapley.coalitions.batch import Batch
@@ -112,9 +114,9 @@ def run(
     tally: Tally,
     bar: Progress,
     memory: Memory | None = None,
-    max_seconds: float = np.inf,
+    is_up: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Train and score every coalition of the schedule; False if the time ran out before."""
+    """Train and score every coalition of the schedule; False if the time was up before."""
     with closing(score_batches(schedule, trainer, memory)) as batches:
         for scored in batches:
             taker.add(scored.batch, scored.scores)
@@ -122,7 +124,7 @@ def run(
             tally.trainings += scored.trainings
             tally.scores += len(scored.scores)
             bar.advance(len(scored.batch))
-            if tally.seconds > max_seconds:
+            if is_up():
                 return False
     return True
 
@@ -335,9 +337,14 @@ def _sampler(graph: SupportGraph, trainer: Trainer, settings: Settings) -> Sampl
 
 
 def _run_round(
-    sampler: Sampler, trainer: Trainer, tally: Tally, bar: Progress, memory: Memory | None, max_seconds: float
+    sampler: Sampler,
+    trainer: Trainer,
+    tally: Tally,
+    bar: Progress,
+    memory: Memory | None,
+    is_up: Callable[[], bool],
 ) -> bool:
-    """Train and score what was drawn; False if the time ran out before."""
+    """Train and score what was drawn; False if the time was up before."""
     rows = sampler.collection
     while rows.n_scored < rows.n_rows:
         if isinstance(sampler, Walks) and sampler.walker is not None:
@@ -346,9 +353,9 @@ def _run_round(
             tally.trainings += coalitions
             tally.scores += scores
             bar.advance(coalitions)
-            if tally.seconds > max_seconds:
+            if is_up():
                 return False
-        elif not run(rows, trainer, rows, tally, bar, memory, max_seconds):
+        elif not run(rows, trainer, rows, tally, bar, memory, is_up):
             return False
     return True
 
@@ -372,6 +379,12 @@ def _play_sampled(
     look: Look | None = None
     looks: list[Look] = []
     stopped = ""
+    limit = np.inf if settings.max_seconds is None else settings.max_seconds
+
+    def is_up() -> bool:
+        """Whether the time is up, and values can be had without the rest of the round."""
+        return tally.seconds > limit and (look is not None or (isinstance(sampler, Rounds) and sampler.can_look))
+
     with Progress(settings.progress, settings.budget, "training coalitions") as bar:
         run(collection, trainer, collection, tally, bar, memory)
         while True:
@@ -379,9 +392,8 @@ def _play_sampled(
             if not sampler.draw(left, look, rule):
                 stopped = sampler.ended or f"budget of {settings.budget:,} trainings"
                 break
-            limit = np.inf if look is None or settings.max_seconds is None else settings.max_seconds
             try:
-                finished = _run_round(sampler, trainer, tally, bar, memory, limit)
+                finished = _run_round(sampler, trainer, tally, bar, memory, is_up)
                 stopped = "" if finished else f"{tally.seconds:.1f} s (limit {settings.max_seconds:g} s)"
             except KeyboardInterrupt:
                 if look is None or settings.on_interrupt == "raise":
@@ -389,6 +401,8 @@ def _play_sampled(
                 stopped = "interrupted"
             if stopped and collection.n_scored < collection.n_rows:
                 collection.truncate(collection.n_scored)  # an unfinished round would be a biased one
+                if isinstance(sampler, Rounds) and sampler.can_look:  # its finished draws stand for themselves
+                    look = sampler.look(look, tally.seconds)
                 break
             look = sampler.look(look, tally.seconds)
             looks = [*_every_second(looks, MAX_LOOKS), look]

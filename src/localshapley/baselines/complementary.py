@@ -4,8 +4,8 @@ A player's value is the mean, over the sizes `k = 1, ..., n` of a coalition that
 contribution of such coalitions. A pair of trainings says something about every player: about members for the size of
 the coalition, about the others, with the sign changed, for the size of its complement. Sizes are spread evenly over the
 draws. Small ones are still seldom drawn for any one player: where a player has no draw of a size yet, the mean of the
-others stands in, and the value is biased towards theirs. Sizes without any draw are taken to be like those with one, and
-what sizes differ by counts as uncertain.
+others stands in, and the value is biased towards theirs. Sizes without any draw are taken to be like those with one,
+and what sizes differ by counts as uncertain.
 """
 
 from __future__ import annotations

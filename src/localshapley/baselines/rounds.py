@@ -21,6 +21,8 @@ MAX_NUMBERS = 2**22
 class Rounds(ABC):
     """Draws of every game, in rounds; a round is worked off in blocks, which fit into memory.
 
+    A block has at most as many draws as there were before it, so that little is lost when time is up.
+
     The empty and the full coalition of every game go out before the first round, once and for all.
 
     Parameters
@@ -39,6 +41,9 @@ class Rounds(ABC):
     nothing, whole : arrays of shape (n_tests,)
         Scores of the empty and the full coalition, in the order of `graph.tests`.
     """
+
+    first_block = 2
+    """Draws of the first block."""
 
     def __init__(self, graph: SupportGraph, seed: int, each: int) -> None:
         self.graph, self.each = graph, each
@@ -190,7 +195,7 @@ class Rounds(ABC):
         while not len(self._queue) and (self._in_block or self._pending):
             if self._in_block:
                 self._finish()
-            self._in_block = min(self._pending, self._block_size)
+            self._in_block = min(self._pending, self._block_size, max(self.first_block, self.draws))
             self._pending -= self._in_block
             if self._in_block:
                 self._begin(self._in_block)
@@ -222,6 +227,11 @@ class Rounds(ABC):
                 f"budget={budget:,} is too small: {needed:,} trainings are the least for a standard error (all games "
                 "twice). Give more, or fewer rows."
             )
+
+    @property
+    def can_look(self) -> bool:
+        """Whether there are draws enough for values and their errors."""
+        return self.draws > 1
 
     @property
     def ended(self) -> str:

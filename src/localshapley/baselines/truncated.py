@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.baselines.rounds import FIRST_DRAWS
 from localshapley.baselines.walks import Walker, Walks
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
@@ -68,6 +69,8 @@ class TruncatedWalks(Walks):
         With a tolerance above 0.
     walker : Walker, optional
     """
+
+    first_block = FIRST_DRAWS  # every step of its walks waits for the scores of the step before
 
     def __init__(self, graph: SupportGraph, seed: int, tmc: TMC, walker: Walker | None = None) -> None:
         super().__init__(graph, seed, walker)

@@ -45,7 +45,7 @@ def main(argv: list[str] | None = None) -> None:
         "a coalition on a test row each, which the paper counts as trainings. *ceiling*: correlation of the global "
         "values of one half of the permutations with those of the other, stepped up to all of them (Spearman–Brown): "
         "no estimate can be expected to agree better than its square root. *local error*: relative standard error of "
-        "the local values."
+        "the local values. Seconds are with compilation, where a kernel is used for the first time."
     )
     write(args, "rq1_fidelity", "RQ1: local against global values", about, {"fidelity": table}, [
         *findings(table), *notes,
@@ -102,13 +102,15 @@ def findings(table: pd.DataFrame) -> list[str]:
 def draw(figure: Any, pairs: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     """A scatter with its fit for each workload."""
     figure.set_size_inches(9, 2.6 * -(-len(pairs) // 2) + 1)
-    axes = figure.subplots(-(-len(pairs) // 2), 2).ravel()
+    axes = figure.subplots(-(-len(pairs) // 2), 2, squeeze=False).ravel()
     for ax, (title, (local, reference)) in zip(axes, pairs.items(), strict=False):
         ax.scatter(reference, local, s=8, alpha=0.5, linewidths=0)
         slope, height = np.polyfit(reference, local, 1)
         ends = np.array([reference.min(), reference.max()])
         ax.plot(ends, slope * ends + height, color="#D55E00")
         ax.set(title=title, xlabel="global value", ylabel="local value")
+    for ax in axes[len(pairs) :]:
+        ax.set_axis_off()
 
 
 if __name__ == "__main__":

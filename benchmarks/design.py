@@ -12,7 +12,7 @@ import numpy as np
 
 import localshapley as ls
 from estimators import WORKLOADS, Rough, Workload
-from localshapley import crossfit
+from localshapley import crossfit, sampling
 
 OFF = 1e12  # a ridge, or a prior, that leaves nothing of what it holds back
 VARIANTS: dict[str, dict[str, float]] = {
@@ -56,9 +56,10 @@ def main() -> None:
     print("| design | " + " | ".join(f"{name}, {budget:,} trainings" for name, (_, budget) in games.items()) + " |")
     print("|---|" + "---:|" * len(games))
     for variant, changes in VARIANTS.items():
-        kept = {name: getattr(crossfit, name) for name in changes}
+        module_of = {name: sampling if hasattr(sampling, name) else crossfit for name in changes}
+        kept = {name: getattr(module_of[name], name) for name in changes}
         for name, value in changes.items():
-            setattr(crossfit, name, value)
+            setattr(module_of[name], name, value)
         errors = []
         for name, (workload, budget) in games.items():
             runs = [
@@ -72,7 +73,7 @@ def main() -> None:
             errors.append(f"{error / np.linalg.norm(truth[name]):.3f}")
         print(f"| {variant} | {' | '.join(errors)} |", flush=True)
         for name, value in kept.items():
-            setattr(crossfit, name, value)
+            setattr(module_of[name], name, value)
 
 
 if __name__ == "__main__":

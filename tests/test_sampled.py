@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import localshapley as ls
 import naive
 from localshapley import crossfit
-from localshapley.crossfit import RoundSampler
+from localshapley.sampling import RoundSampler
 
 N = 9
 any_supports = st.lists(st.lists(st.integers(0, N - 1), unique=True, max_size=6), min_size=1, max_size=7)

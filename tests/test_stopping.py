@@ -307,6 +307,27 @@ def test_a_budget_too_small_is_refused_with_the_number_needed(method):
     assert ls.shapley(SUPPORTS, smooth, N, method=method, budget=needed).cost.trainings <= needed
 
 
+def test_a_budget_just_too_small_for_a_round_is_refused_rather_than_left_without_draws():
+    # Such a run once gave values from the full supports alone, which are not unbiased.
+    rng = np.random.default_rng(5)
+    refused = sampled = 0
+    for seed in range(60):
+        supports = [rng.choice(10, size=rng.integers(1, 8), replace=False) for _ in range(rng.integers(1, 8))]
+        game = naive.HashedGame("rough", 10, len(supports))
+        distinct = len(naive.distinct_subsets(supports))
+        for budget in range(8, min(40, distinct)):
+            try:
+                v = ls.shapley(supports, game, 10, method="sample", budget=budget, seed=seed)
+            except ls.InvalidArgumentError:
+                refused += 1
+            else:
+                sampled += 1
+                assert v.history is not None  # at least one round was drawn
+                assert v.cost.trainings <= budget
+    assert refused > 100
+    assert sampled > 100
+
+
 def test_a_budget_too_small_is_refused_before_any_training():
     utility = Counted()
     with pytest.raises(ls.InvalidArgumentError, match="budget is too small"):

@@ -25,13 +25,13 @@ from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
 from localshapley.compiling import told_of_compiling
 from localshapley.counts import in_words
-from localshapley.crossfit import EASY_GAME, RoundSampler
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, TooLargeError, unknown_name
 from localshapley.estimate import ExactSum
 from localshapley.flow import Memory, Schedule, score_batches
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Solver, Trainer
 from localshapley.progress import Progress, ProgressSetting
+from localshapley.sampling import EASY_GAME, RoundSampler
 from localshapley.stopping import Look, RelativeError, Rule, Seconds
 from localshapley.valuation import Cost, History, Valuation
 

@@ -13,11 +13,11 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import told_of_compiling
 from localshapley.counts import duration, in_words
-from localshapley.crossfit import FIRST_DRAWS
 from localshapley.engine import CLASSES_PER_SECOND, MAX_CLASSES
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Solver, Trainer
 from localshapley.problem import pose
+from localshapley.sampling import FIRST_DRAWS
 from localshapley.supports.base import Support
 
 

@@ -53,7 +53,8 @@ class Workload:
         `value(**settings)`: the valuation, by any method.
     accuracy : callable
         `accuracy(rows)`: accuracy on the test rows after training on some training rows.
-    n_rows, n_tests : int
+    labels : array of shape (n_rows,)
+    n_tests : int
     notes : list of str
         Where it differs from the paper's.
     data, model, support
@@ -66,13 +67,18 @@ class Workload:
     title: str
     value: Callable[..., ls.Valuation]
     accuracy: Callable[[np.ndarray], float]
-    n_rows: int
+    labels: np.ndarray
     n_tests: int
     notes: list[str] = field(default_factory=list)
     data: Any = None
     model: Any = None
     support: Any = None
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return len(self.labels)
 
     def permutations(self) -> int:
         """Permutations of all rows that make at least the paper's number of evaluations; an even number."""
@@ -101,9 +107,7 @@ def tabular(
         settings = {"model": model, "support": support, "score": score, "progress": False, **settings}
         return ls.value(X, y, X_test, y_test, **settings)
 
-    return Workload(
-        name, title, value, accuracy, len(y), len(y_test), notes or [], (X, y, X_test, y_test), model, support
-    )
+    return Workload(name, title, value, accuracy, y, len(y_test), notes or [], (X, y, X_test, y_test), model, support)
 
 
 def wknn(quick: bool, seed: int = 0) -> Workload:

@@ -49,7 +49,7 @@ def gnn(quick: bool, seed: int = 0) -> Workload:
         return accuracy_of(adjacency, X, y, train[rows], test, ls.models.GCN(epochs=10 if quick else 200))
 
     variants = {"LSMR-A, the paper's games": {"games": "train"}}
-    return Workload("GNN", title, value, accuracy, len(train), len(test), notes, graph, model, variants=variants)
+    return Workload("GNN", title, value, accuracy, y[train], len(test), notes, graph, model, variants=variants)
 
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {"WKNN": wknn, "DT": tree, "SVM": svm, "GNN": gnn}

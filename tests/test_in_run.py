@@ -6,8 +6,10 @@ import subprocess
 import sys
 from itertools import combinations
 from math import comb
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -194,7 +196,7 @@ def path_of_nodes(n=9, seed=0):
 @pytest.mark.parametrize("order", [1, 2])
 def test_nodes_against_a_dense_network(order):
     """The same network written with dense matrices and single nodes' losses."""
-    from localshapley.baselines.in_run import _first_weights
+    from localshapley.baselines.in_run_graph import _first_weights
 
     adjacency, X, y, train, test = path_of_nodes()
     looped = adjacency.toarray() + np.eye(9)
@@ -223,6 +225,73 @@ def test_nodes_against_a_dense_network(order):
         adjacency, X, y, train, test, hidden=5, order=order, epochs=5, batch_size=3, lr=0.5, seed=3, device="cpu"
     )
     np.testing.assert_allclose(fast.values, slow, rtol=1e-4, atol=1e-6)
+
+
+def edges_of(adjacency):
+    """Each edge once, from the lower node."""
+    return np.stack(sparse.triu(adjacency).nonzero(), axis=1)
+
+
+def a_networkx_graph(adjacency):
+    networkx = pytest.importorskip("networkx")
+    graph = networkx.DiGraph(edges_of(adjacency).tolist())
+    graph.add_edge(2, 2)
+    return graph
+
+
+FORMS = {
+    "edge list": lambda a: edges_of(a).tolist(),
+    "edges repeated, with a loop": lambda a: np.concatenate([edges_of(a), edges_of(a)[:, ::-1], [[3, 3]]]),
+    "networkx": a_networkx_graph,
+    "PyTorch Geometric": lambda a: SimpleNamespace(edge_index=torch.tensor(edges_of(a).T), num_nodes=9),
+    "weights, one way, with loops": lambda a: sparse.coo_array(sparse.triu(2.5 * a + sparse.eye(9))),
+}
+
+
+def assert_same_values(nodes, others):
+    settings = {"hidden": 5, "epochs": 3, "batch_size": 3, "lr": 0.5, "seed": 3, "device": "cpu"}
+    found, expected = (in_run_nodes(*arguments, **settings).values for arguments in (others, nodes))
+    assert expected.all()
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_a_graph_give_the_same_values(form):
+    adjacency, *others = path_of_nodes()
+    assert_same_values((adjacency, *others), (FORMS[form](adjacency), *others))
+
+
+def test_frames_text_labels_and_masks_give_the_same_values():
+    adjacency, X, y, train, test = path_of_nodes()
+    names = np.array(["no", "yes"], dtype=object)[y]
+    names[0] = None  # neither a training node nor a test node
+    masks = (np.isin(np.arange(9), nodes) for nodes in (train, test))
+    assert_same_values(
+        (adjacency, X, y, np.sort(train), test), (adjacency, pd.DataFrame(X.toarray()), pd.Series(names), *masks)
+    )
+
+
+def test_the_features_are_left_as_they_were():
+    """Columns out of order, one of them twice, a zero: what is read is put in order, what was given is not."""
+    adjacency, _, *others = path_of_nodes()
+    columns, ends = np.array([2, 0, 1, 1, 0, *[3] * 7]), np.array([0, 3, 5, *range(6, 13)])
+    for dtype in (np.float32, np.float64):
+        X = sparse.csr_matrix((np.arange(12, dtype=dtype), columns, ends), shape=(9, 4))
+        before = X.copy()
+        in_run_nodes(adjacency, X, *others, epochs=1)
+        for part in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(X, part), getattr(before, part))
+
+
+def test_a_test_label_that_no_training_node_has():
+    adjacency, X, y, train, test = path_of_nodes()
+    y[8] = 2
+    with pytest.warns(ls.errors.LocalShapleyWarning, match=r"y_test holds labels that y does not have \(2\)") as told:
+        v = in_run_nodes(adjacency, X, y, train, test, epochs=2)
+    assert told[0].filename == __file__
+    assert np.isfinite(v.values).all()
+    assert len(v.notes) == 2
+    assert "does not have (2)" in v.notes[0]
 
 
 def test_cora(shared_data):
@@ -276,20 +345,44 @@ def test_wrong_data(place, wrong, message):
         in_run_shapley(*arguments)
 
 
+@pytest.mark.parametrize("function", [in_run_nodes, ls.value_nodes])
 @pytest.mark.parametrize(
     ("place", "wrong", "message"),
     [
-        (1, np.zeros((3, 4)), "X has 3 rows, adjacency has 9"),
-        (2, np.full(9, -1), "y must have a class code from 0"),
-        (3, np.array([3, 9]), "train must be a list of node numbers from 0 to 8"),
-        (4, np.array([]), "test must be a list of node numbers"),
+        (0, np.eye(9), r"adjacency must be a SciPy sparse matrix.*csr_array\(matrix\)"),
+        (0, [[0, 9]], "adjacency has 10 nodes, X has 9 rows"),
+        (0, [[0, -1]], "adjacency names node -1; nodes count from 0"),
+        (1, np.zeros((3, 4)), "adjacency has 9 nodes, X has 3 rows"),
+        (1, np.full((9, 4), np.nan), "X holds missing values"),
+        (1, [["text"]] * 9, "X must be a matrix of numbers"),
+        (2, [0, 1], r"y has shape \(2,\), X has 9 rows"),
+        (2, np.zeros(9), r"y holds one class only \(0.0\)"),
+        (2, np.array([*"abababab", None]), r"y_test is missing \(NaN\) in 1 places"),
+        (3, np.array([4, 9]), "train names node 9, but the nodes are 0 to 8"),
+        (3, [1, 2, 1], "train names a node more than once"),
+        (3, [1, 2, 3], "train and test share 1 nodes, first 3"),
+        (4, np.array([]), r"test must be a list of node numbers or a mask of shape \(9,\)"),
     ],
 )
-def test_wrong_graphs(place, wrong, message):
+def test_wrong_graphs(function, place, wrong, message):
+    """Both readers of graphs say the same."""
     arguments = list(path_of_nodes())
     arguments[place] = wrong
     with pytest.raises(ls.InvalidArgumentError, match=message):
-        in_run_nodes(*arguments)
+        function(*arguments, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hidden": 0}, r"in_run_nodes\(hidden=...\) must be a whole number"),
+        ({"epochs": 2.5}, r"in_run_nodes\(epochs=...\) must be a whole number"),
+        ({"device": "abacus"}, "device 'abacus' cannot be used"),
+    ],
+)
+def test_wrong_settings_for_graphs(settings, message):
+    with pytest.raises(ls.InvalidArgumentError, match=message):
+        in_run_nodes(*path_of_nodes(), **settings)
 
 
 def test_torch_is_imported_when_it_is_needed():

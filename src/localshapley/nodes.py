@@ -1,4 +1,4 @@
-"""Values of the nodes of a graph: reads the graph, makes the games, has networks trained."""
+"""Values of the nodes of a graph: makes the games, has networks trained."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 
 from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.contents import describe
 from localshapley.engine import Settings, play
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
+from localshapley.graphs import read_graph
 from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
-from localshapley.problem import check
 from localshapley.progress import ProgressSetting
 from localshapley.replay import StoreSetting, opened, replay_of_game
 from localshapley.stopping import Rule
@@ -107,23 +106,9 @@ def value_nodes(
     if settings.plays_all:  # as in `value`, whatever the support
         support, games = Everything(), "test"
     find_device(device)
-    features = _read_features(X)
-    edges = read_edges(adjacency, features.shape[0])
-    labels = np.asarray(y)
-    if labels.shape != (features.shape[0],):
-        raise InvalidArgumentError(
-            f"y has shape {labels.shape}, X has {features.shape[0]} rows; give a label for each."
-        )
-    nodes, test_nodes = (_read_nodes(name, given, len(labels)) for name, given in (("train", train), ("test", test)))
-    if (both := np.intersect1d(nodes, test_nodes)).size:
-        raise InvalidArgumentError(
-            f"train and test share {len(both)} nodes, first {both[0]}; a node is either valued or scored."
-        )
-    # Rows, labels and score are checked as for any classifier with probabilities.
-    checked = check(
-        features[nodes], labels[nodes], features[test_nodes], labels[test_nodes],
-        model=LogisticRegression(), score=score, empty=empty, seed=seed,
-    )  # fmt: skip
+    data = read_graph(adjacency, X, y, train, test)
+    checked = data.checked(score=score, empty=empty, seed=seed)
+    edges, features, labels, nodes, test_nodes = data
     task, notes = checked.task, checked.notes
     supports, scored = _make_games(games, support, edges, features, nodes, test_nodes, labels, seed, per_test)
     played_graph = SupportGraph(supports, len(nodes))
@@ -172,76 +157,6 @@ def value_nodes(
         n_tests=np.bincount(reach.indices, minlength=len(nodes)),
         per_test=None if by_test is None else sparse.csr_array(scored.T @ by_test),
     )
-
-
-def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
-    """Read a graph as a symmetric matrix of ones, without self-loops."""
-    if sparse.issparse(adjacency):
-        given = max(adjacency.shape)
-        pairs = np.stack(adjacency.nonzero(), axis=1)
-    elif hasattr(adjacency, "edge_index"):
-        pairs = np.asarray(adjacency.edge_index).T
-        given = int(adjacency.num_nodes)
-    elif hasattr(adjacency, "nodes") and hasattr(adjacency, "edges"):
-        names = np.asarray(list(adjacency.nodes))
-        if names.size and (names.dtype.kind not in "iu" or names.min() < 0 or names.max() >= n_nodes):
-            raise InvalidArgumentError(
-                f"adjacency is a networkx graph whose nodes must be row numbers of X, 0 to {n_nodes - 1}; got "
-                f"{names.tolist()[:5]} ({len(names)} nodes). Use networkx.convert_node_labels_to_integers(graph)."
-            )
-        pairs, given = np.asarray(list(adjacency.edges()), dtype=np.int64).reshape(-1, 2), n_nodes
-    else:
-        pairs, given = np.asarray(adjacency), 0
-        pairs = pairs.reshape(-1, 2).astype(np.int64) if pairs.size == 0 else pairs
-    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-        raise InvalidArgumentError(
-            "adjacency must be a SciPy sparse matrix, a list of edges of shape (n_edges, 2) with whole numbers, a "
-            f"networkx graph or a PyTorch Geometric Data; got {type(adjacency).__name__} of shape {pairs.shape} and "
-            f"type {pairs.dtype}. Wrap a dense matrix with scipy.sparse.csr_array(matrix)."
-        )
-    if pairs.size and pairs.min() < 0:
-        raise InvalidArgumentError(f"adjacency names node {pairs.min()}; nodes count from 0.")
-    given = max(given, int(pairs.max(initial=-1)) + 1)
-    if given > n_nodes:
-        raise InvalidArgumentError(
-            f"adjacency has {given} nodes, X has {n_nodes} rows; give a row of features for each node."
-        )
-    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-    edges = sparse.csr_array((np.ones(len(pairs), dtype=bool), pairs.T.astype(np.int32)), shape=(n_nodes, n_nodes))
-    both = sparse.csr_array(edges + edges.T)
-    both.sum_duplicates()
-    return both
-
-
-def _read_features(X: Any) -> sparse.csr_array:
-    try:
-        features = sparse.csr_array(X if sparse.issparse(X) else np.asarray(X, dtype=np.float64), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgumentError("X must be a matrix of numbers with one row for each node.") from None
-    if features.ndim != 2:
-        raise InvalidArgumentError(f"X must have two dimensions (nodes, features); got {features.ndim}.")
-    if not np.isfinite(features.data).all():
-        raise InvalidArgumentError("X holds missing values (NaN) or infinity; fill or bound these entries.")
-    features.sum_duplicates()
-    features.eliminate_zeros()
-    return features
-
-
-def _read_nodes(name: str, given: Any, n_nodes: int) -> Ints:
-    nodes = np.asarray(given)
-    if nodes.dtype == bool and nodes.shape == (n_nodes,):
-        nodes = np.flatnonzero(nodes)
-    if nodes.ndim != 1 or nodes.dtype.kind not in "iu" or not len(nodes):
-        raise InvalidArgumentError(
-            f"{name} must be a list of node numbers or a mask of shape ({n_nodes},), with at least one node; got "
-            f"{type(given).__name__} of shape {nodes.shape} and type {nodes.dtype}."
-        )
-    outside = nodes[(nodes < 0) | (nodes >= n_nodes)]
-    if outside.size:
-        raise InvalidArgumentError(f"{name} names node {outside[0]}, but the nodes are 0 to {n_nodes - 1}.")
-    if len(np.unique(nodes)) < len(nodes):
-        raise InvalidArgumentError(f"{name} names a node more than once; give each once.")
-    return nodes.astype(np.int64)
 
 
 def _make_games(

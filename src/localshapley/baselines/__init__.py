@@ -9,12 +9,16 @@ from localshapley.baselines.knn import knn_shapley, threshold_knn_shapley
 from localshapley.baselines.truncated import TMC
 
 if TYPE_CHECKING:
-    from localshapley.baselines.in_run import in_run_nodes, in_run_shapley, in_run_values
+    from localshapley.baselines.in_run import in_run_shapley, in_run_values
+    from localshapley.baselines.in_run_graph import in_run_nodes
 
 __all__ = ["TMC", "in_run_nodes", "in_run_shapley", "in_run_values", "knn_shapley", "threshold_knn_shapley"]
 
+# Where the names live that need PyTorch, which is imported when one of them is first used.
+_HOME = {"in_run_nodes": "in_run_graph", "in_run_shapley": "in_run", "in_run_values": "in_run"}
+
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("localshapley.baselines.in_run"), name)  # which imports torch
+    return getattr(import_module(f"localshapley.baselines.{_HOME[name]}"), name)

@@ -13,8 +13,7 @@ differentiation gives them in one pass, and no gradient of a single row is ever 
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -178,11 +177,11 @@ def in_run_shapley(
             raise InvalidArgumentError(
                 f"module must give one number for each of the {len(classes)} classes of y; one row gave shape {shape}."
             )
-        return _valued(
+        return value_run(
             "in_run_shapley",
             {name: fixed[name] for name in params},
-            lambda p, batch: _log_losses(outputs(p, rows[batch]), truth[batch]),
-            lambda p: _log_losses(outputs(p, test_rows), test_truth).sum(),
+            lambda p, batch: log_losses(outputs(p, rows[batch]), truth[batch]),
+            lambda p: log_losses(outputs(p, test_rows), test_truth).sum(),
             (len(rows), len(test_rows)),
             type(module).__name__,
             order=order,
@@ -196,95 +195,7 @@ def in_run_shapley(
         module.train(was_training)
 
 
-def in_run_nodes(
-    adjacency: Any,
-    X: Any,
-    y: Any,
-    train: Any,
-    test: Any,
-    *,
-    hidden: int = 16,
-    order: int = 1,
-    epochs: int = 200,
-    batch_size: int = 64,
-    lr: float = 0.01,
-    seed: int = 0,
-    device: str = "auto",
-    progress: ProgressSetting = None,
-) -> Valuation:
-    """Values of training nodes along one run of gradient descent on a graph convolution network of two layers.
-
-    A node's loss is that of its own label; the whole graph, with the features of all nodes, is there throughout.
-
-    Parameters
-    ----------
-    adjacency : array or SciPy sparse matrix of shape (n_nodes, n_nodes)
-        Symmetric; loops are added.
-    X : array or SciPy sparse matrix of shape (n_nodes, n_features)
-        Features as the network is to see them; nothing is scaled.
-    y : int array of shape (n_nodes,)
-        Class codes from 0; of nodes that are neither in `train` nor in `test`, anything.
-    train, test : int arrays
-        Node numbers.
-    hidden : int, default=16
-        Units of the hidden layer.
-    order, epochs, batch_size, lr, progress
-        As in `in_run_values`.
-    seed : int, default=0
-        Seed of the first weights and of the batches.
-    device : str, default="auto"
-        As in `in_run_shapley`.
-
-    Returns
-    -------
-    Valuation
-        One value for each entry of `train`, in its order, in units of log loss summed over the test nodes.
-    """
-    check_whole("in_run_nodes", "hidden", hidden)
-    train, test, codes = (np.asarray(array) for array in (train, test, y))
-    n_nodes = adjacency.shape[0]
-    for name, nodes in (("train", train), ("test", test)):
-        if (
-            nodes.ndim != 1
-            or not len(nodes)
-            or nodes.dtype.kind not in "iu"
-            or not 0 <= nodes.min() <= nodes.max() < n_nodes
-        ):
-            raise InvalidArgumentError(f"{name} must be a list of node numbers from 0 to {n_nodes - 1}.")
-        if codes.shape != (n_nodes,) or codes.dtype.kind not in "iu" or codes[nodes].min() < 0:
-            raise InvalidArgumentError(
-                f"y must have a class code from 0 for each of the {n_nodes} nodes that {name} names."
-            )
-    if X.shape[0] != n_nodes:
-        raise InvalidArgumentError(f"X has {X.shape[0]} rows, adjacency has {n_nodes}; both need one for each node.")
-    where = find_device(device)
-    spread = _normalised(adjacency)
-    mixed = Sparse.of(spread @ sparse.csr_matrix(X), where)  # the first convolution needs no weights
-    mix = Sparse.of(spread, where)
-    truth = torch.as_tensor(codes.astype(np.int64), device=where)
-
-    def losses(p: Params, nodes: Ints) -> Tensor:
-        units = torch.relu(mixed @ p["first"] + p["first_bias"])
-        outputs = mix @ (units @ p["second"]) + p["second_bias"]
-        return _log_losses(outputs[nodes], truth[nodes])
-
-    return _valued(
-        "in_run_nodes",
-        _first_weights(X.shape[1], hidden, int(codes[np.concatenate([train, test])].max()) + 1, seed, where),
-        lambda p, batch: losses(p, train[batch]),
-        lambda p: losses(p, test).sum(),
-        (len(train), len(test)),
-        f"graph convolution network of two layers, {hidden} units",
-        order=order,
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-        seed=seed,
-        progress=progress,
-    )
-
-
-def _valued(
+def value_run(
     owner: str,
     params: Params,
     losses: Callable[[Params, Ints], Tensor],
@@ -298,6 +209,7 @@ def _valued(
     lr: float,
     seed: int,
     progress: ProgressSetting,
+    notes: Sequence[str] = (),
 ) -> Valuation:
     """Run, and tell about it; `sizes` are the numbers of training and test rows."""
     _check_settings(owner, order, epochs, batch_size, lr)
@@ -327,7 +239,10 @@ def _valued(
         score="log_loss",
         support="Everything()",
         stopped=f"after {epochs} epochs; mean test loss from {before:.4g} to {after:.4g}",
-        notes=["the values are of this one run; another seed gives others, and stderr does not tell how far off."],
+        notes=[
+            *notes,
+            "the values are of this one run; another seed gives others, and stderr does not tell how far off.",
+        ],
     )
 
 
@@ -364,81 +279,9 @@ def _batches(n_rows: int, epochs: int, batch_size: int, seed: int) -> Iterator[I
         yield from (order[start : start + batch_size] for start in range(0, n_rows, batch_size))
 
 
-def _log_losses(outputs: Tensor, codes: Tensor) -> Tensor:
+def log_losses(outputs: Tensor, codes: Tensor) -> Tensor:
+    """Log loss of each row, from one number for each class."""
     return -outputs.log_softmax(dim=1).gather(1, codes[:, None])[:, 0]
-
-
-def _normalised(adjacency: Any) -> sparse.csr_matrix:
-    """The matrix that a graph convolution multiplies by: `D^(−1/2) (A + I) D^(−1/2)` with the degrees D of `A + I`."""
-    looped = sparse.csr_matrix(adjacency) + sparse.eye(adjacency.shape[0], format="csr")
-    scale = sparse.diags(1 / np.sqrt(np.asarray(looped.sum(axis=1)).ravel()))
-    return sparse.csr_matrix(scale @ looped @ scale)
-
-
-class Sparse:
-    """A fixed sparse matrix that multiplies tensors, and is differentiated through both ways, any number of times."""
-
-    def __init__(self, matrix: Tensor, transposed: Tensor) -> None:
-        self.matrix, self.transposed = matrix, transposed
-
-    @classmethod
-    def of(cls, matrix: sparse.csr_matrix, device: torch.device) -> Sparse:
-        """Put a SciPy matrix on a device."""
-        return cls(_as_tensor(matrix, device), _as_tensor(matrix.T, device))
-
-    def __matmul__(self, dense: Tensor) -> Tensor:
-        product: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
-        return product
-
-    @property
-    def T(self) -> Sparse:  # noqa: N802 - as arrays have it
-        """The transpose."""
-        return Sparse(self.transposed, self.matrix)
-
-
-class _Product(torch.autograd.Function):
-    """Torch cannot differentiate products with a sparse matrix forwards, though they are linear."""
-
-    @staticmethod
-    def forward(left: Sparse, right: Tensor) -> Tensor:
-        return left.matrix @ right
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.left = inputs[0]
-
-    @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[None, Tensor]:
-        return None, ctx.left.T @ slope
-
-    @staticmethod
-    def jvp(ctx: Any, _: None, change: Tensor) -> Tensor:
-        product: Tensor = ctx.left @ change
-        return product
-
-
-def _as_tensor(matrix: sparse.csr_matrix, device: torch.device) -> Tensor:
-    matrix = sparse.csr_matrix(matrix, dtype=np.float32)
-    starts, columns, entries = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torch calls its sparse matrices a beta
-        return torch.sparse_csr_tensor(starts, columns, entries, matrix.shape, device=device)
-
-
-def _first_weights(n_features: int, hidden: int, n_classes: int, seed: int, device: torch.device) -> Params:
-    """Weights drawn as Glorot does, biases of zero."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def drawn(n_in: int, n_out: int) -> Tensor:
-        bound = float(np.sqrt(6 / (n_in + n_out)))
-        return torch.empty(n_in, n_out).uniform_(-bound, bound, generator=generator).to(device)
-
-    return {
-        "first": drawn(n_features, hidden),
-        "first_bias": torch.zeros(hidden, device=device),
-        "second": drawn(hidden, n_classes),
-        "second_bias": torch.zeros(n_classes, device=device),
-    }
 
 
 def _as_array(table: Any) -> AnyArray:

@@ -1,0 +1,170 @@
+"""In-Run Data Shapley for the nodes of a graph, with a graph convolution network of two layers."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from localshapley.arrays import Ints
+from localshapley.baselines.in_run import Params, log_losses, value_run
+from localshapley.graphs import read_graph
+from localshapley.models.devices import find_device
+from localshapley.progress import ProgressSetting
+from localshapley.supports.base import check_whole
+from localshapley.valuation import Valuation
+
+
+def in_run_nodes(
+    adjacency: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    test: Any,
+    *,
+    hidden: int = 16,
+    order: int = 1,
+    epochs: int = 200,
+    batch_size: int = 64,
+    lr: float = 0.01,
+    seed: int = 0,
+    device: str = "auto",
+    progress: ProgressSetting = None,
+) -> Valuation:
+    """Values of training nodes along one run of gradient descent on a graph convolution network of two layers.
+
+    A node's loss is that of its own label; the whole graph, with the features of all nodes, is there throughout.
+
+    Parameters
+    ----------
+    adjacency, X, y, train, test
+        As in `value_nodes`, in the same forms. Directions and weights of edges do not count, self-loops and repeated
+        edges are merged; features are used as they are.
+    hidden : int, default=16
+        Units of the hidden layer.
+    order, epochs, batch_size, lr, progress
+        As in `in_run_values`.
+    seed : int, default=0
+        Seed of the first weights and of the batches.
+    device : str, default="auto"
+        As in `in_run_shapley`.
+
+    Returns
+    -------
+    Valuation
+        With the values in the order of `train`, in units of log loss summed over the test nodes, and the nodes' numbers
+        as `ids`.
+    """
+    check_whole("in_run_nodes", "hidden", hidden)
+    data = read_graph(adjacency, X, y, train, test)
+    notes = data.checked(score="log_loss").notes
+    edges, features, labels, train, test = data
+    where = find_device(device)
+    spread = _normalised(edges)
+    mixed = Sparse.of(spread @ features, where)  # the first convolution needs no weights
+    mix = Sparse.of(spread, where)
+    both = np.concatenate([train, test])
+    codes, classes = pd.factorize(labels[both], sort=True)
+    truth = torch.zeros(len(labels), dtype=torch.int64, device=where)
+    truth[both] = torch.as_tensor(codes, device=where)
+
+    def losses(p: Params, nodes: Ints) -> Tensor:
+        units = torch.relu(mixed @ p["first"] + p["first_bias"])
+        outputs = mix @ (units @ p["second"]) + p["second_bias"]
+        return log_losses(outputs[nodes], truth[nodes])
+
+    found = value_run(
+        "in_run_nodes",
+        _first_weights(features.shape[1], hidden, len(classes), seed, where),
+        lambda p, batch: losses(p, train[batch]),
+        lambda p: losses(p, test).sum(),
+        (len(train), len(test)),
+        f"graph convolution network of two layers, {hidden} units",
+        order=order,
+        epochs=epochs,
+        batch_size=batch_size,
+        lr=lr,
+        seed=seed,
+        progress=progress,
+        notes=notes,
+    )
+    return replace(found, ids=pd.Index(train, name="node"), unit="node")
+
+
+def _normalised(edges: sparse.csr_array) -> sparse.csr_array:
+    """The matrix that a graph convolution multiplies by: `D^(−1/2) (A + I) D^(−1/2)` with the degrees D of `A + I`."""
+    looped = edges + sparse.eye_array(edges.shape[0], format="csr")
+    scale = sparse.diags_array(1 / np.sqrt(np.diff(looped.indptr)))
+    return sparse.csr_array(scale @ looped @ scale)
+
+
+class Sparse:
+    """A fixed sparse matrix that multiplies tensors, and is differentiated through both ways, any number of times."""
+
+    def __init__(self, matrix: Tensor, transposed: Tensor) -> None:
+        self.matrix, self.transposed = matrix, transposed
+
+    @classmethod
+    def of(cls, matrix: sparse.csr_array, device: torch.device) -> Sparse:
+        """Put a SciPy matrix on a device."""
+        return cls(_as_tensor(matrix, device), _as_tensor(matrix.T, device))
+
+    def __matmul__(self, dense: Tensor) -> Tensor:
+        product: Tensor = _Product.apply(self, dense)  # type: ignore[no-untyped-call]
+        return product
+
+    @property
+    def T(self) -> Sparse:  # noqa: N802 - as arrays have it
+        """The transpose."""
+        return Sparse(self.transposed, self.matrix)
+
+
+class _Product(torch.autograd.Function):
+    """Torch cannot differentiate products with a sparse matrix forwards, though they are linear."""
+
+    @staticmethod
+    def forward(left: Sparse, right: Tensor) -> Tensor:
+        return left.matrix @ right
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.left = inputs[0]
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[None, Tensor]:
+        return None, ctx.left.T @ slope
+
+    @staticmethod
+    def jvp(ctx: Any, _: None, change: Tensor) -> Tensor:
+        product: Tensor = ctx.left @ change
+        return product
+
+
+def _as_tensor(matrix: sparse.csr_array, device: torch.device) -> Tensor:
+    matrix = sparse.csr_array(matrix, dtype=np.float32)
+    starts, columns, entries = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # torch calls its sparse matrices a beta
+        return torch.sparse_csr_tensor(starts, columns, entries, matrix.shape, device=device)
+
+
+def _first_weights(n_features: int, hidden: int, n_classes: int, seed: int, device: torch.device) -> Params:
+    """Weights drawn as Glorot does, biases of zero."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn(n_in: int, n_out: int) -> Tensor:
+        bound = float(np.sqrt(6 / (n_in + n_out)))
+        return torch.empty(n_in, n_out).uniform_(-bound, bound, generator=generator).to(device)
+
+    return {
+        "first": drawn(n_features, hidden),
+        "first_bias": torch.zeros(hidden, device=device),
+        "second": drawn(hidden, n_classes),
+        "second_bias": torch.zeros(n_classes, device=device),
+    }

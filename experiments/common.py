@@ -162,7 +162,10 @@ class PapersRule(ls.stopping.RelativeChange):
 
     def holds(self, look: Any) -> bool:
         """Whether the values have settled."""
-        self.seen.append((look.trainings, self.change(look)))
+        if look.previous is not None:
+            some = np.abs(look.values) > 1e-9  # a value that is just passing 0 says nothing about the others
+            change = np.abs(look.values - look.previous)[some] / np.abs(look.values)[some]
+            self.seen.append((look.trainings, float(change.mean()) if some.any() else 0.0))
         return self.every == 100 and super().holds(look)
 
     def times_more(self, trainings: int) -> float:
@@ -170,8 +173,10 @@ class PapersRule(ls.stopping.RelativeChange):
 
         The change falls with one over all draws, and grows with the root of those that it is over.
         """
-        last = [at * change for at, change in self.seen[-5:] if np.isfinite(change)]
-        return float(np.median(last)) * np.sqrt(100 / self.every) / self.tau / trainings if last else np.nan
+        if not self.seen:
+            return np.nan
+        needed = np.median([at * change for at, change in self.seen[-5:]]) * np.sqrt(100 / self.every) / self.tau
+        return max(1.0, float(needed) / trainings)
 
 
 @dataclass

@@ -191,11 +191,11 @@ class Cost:
 
 
 def to_the_rule(value: Callable[..., ls.Valuation], limit: float, **settings: Any) -> Cost:
-    """Run to the paper's rule, for `limit` seconds at most; once more with closer looks if these had time for one only.
+    """Run to the paper's rule, for `limit` seconds at most; again with closer looks while there is time for one only.
 
     Cost is NaN if nothing can be said from what was run.
     """
-    for every in (100, 10):
+    for every in (100, 10, 2):
         rule = PapersRule(0.05, every=every)
         started = perf_counter()
         v = value(stop=rule, max_seconds=limit, **settings)

@@ -57,7 +57,8 @@ def main(argv: list[str] | None = None) -> None:
         "what was reached by then: the change falls with one over the trainings, the error with their root. "
         "*evaluations*: scores of a model on a test row until the rule, which the paper counts as trainings. "
         f"*{PLAIN}*: the trainings to error {AIM} with the plain estimator, extrapolated from a part of them (always "
-        "starred; scikit-learn has no GCN)."
+        "starred; scikit-learn has no GCN). Permutations of nearest neighbours are walked row by row, each step at a "
+        "small part of a training's cost."
     )
     write(args, "rq3_cost", "RQ3: what values cost", about, {"cost": table}, findings(table) + notes,
           lambda figure: draw(figure, table))  # fmt: skip

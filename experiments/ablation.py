@@ -1,8 +1,9 @@
-"""The paper's ablation, and on: one column for each mechanism, as the error at equal trainings.
+"""The paper's ablation, and on: one column for each mechanism, as the error at equal budgets.
 
 global → locality → subset-centric → reuse → inclusion weights → centring → additive fit. The paper switches on the
-first three; the others make this library's sampler. Each method has the same number of trainings, so that the errors
-can be compared; trainings to equal error follow from their squares.
+first three; the others make this library's sampler. Each method has the same budget, so that the errors can be
+compared; trainings to equal error follow from their squares. What is drawn twice is trained once, so that a method may
+train less than its budget; the table has the trainings, and ratios count them.
 
     python experiments/ablation.py            # about three minutes on two cores
     python experiments/ablation.py --quick    # under a minute
@@ -15,7 +16,7 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -60,15 +61,16 @@ def main(argv: list[str] | None = None) -> None:
     )
     rows, means = [], {}
     for workload, n_global in workloads:
-        budget, found = measure(workload, 40, range(3 if args.quick else 5), n_global)
-        rows += lines(workload, budget, found)
-        means[workload.title] = {name: float(np.mean(found[name])) for name in (*MECHANISMS, LESS)}
+        found = measure(workload, 40, range(3 if args.quick else 5), n_global)
+        rows += lines(workload, found)
+        means[workload.title] = {name: found[name].error for name in (*MECHANISMS, LESS)}
         for row in rows[-len(MECHANISMS) :]:
             print(row, file=sys.stderr)
     errors = pd.DataFrame.from_dict(means, orient="index").rename_axis("workload")
     about = (
-        "Relative error at equal trainings, mean over seeds: against exact values, for *global* by how far runs are "
-        "from each other. *times fewer trainings*: squared ratio of the error to that of the line above. *+ locality*: "
+        "Relative error at equal budgets, mean over seeds: against exact values, for *global* by how far runs are "
+        "from each other. What is drawn twice is trained once, so that trainings differ. *times fewer trainings*: to "
+        "the error of the line above, as errors fall with the root of the trainings. *+ locality*: "
         "permutations of each support, a training for each prefix; *+ subset-centric*: each scored subset serves all "
         "players of its game; *+ reuse*: and all games that hold it, by the paper's pivot rule with corrected weights; "
         "*+ inclusion weights*: every draw counts, weighed by the chance that any game drew it; *+ centring*: scores "
@@ -78,24 +80,28 @@ def main(argv: list[str] | None = None) -> None:
         f"table has the errors with a column for each mechanism, and *{LESS}*: subset-centric draws whose scores are "
         "less v(N), a constant that changes no value."
     )
-    tables = {"mechanisms": pd.DataFrame(rows), "errors": errors.reset_index()}
-    write(args, "ablation", "Ablation: what each mechanism brings", about, tables, findings(errors),
+    table = pd.DataFrame(rows)
+    tables = {"mechanisms": table, "errors": errors.reset_index()}
+    write(args, "ablation", "Ablation: what each mechanism brings", about, tables, findings(table, errors),
           lambda figure: draw(figure, errors[list(MECHANISMS)]))  # fmt: skip
 
 
-def findings(errors: pd.DataFrame) -> list[str]:
-    """What the errors (workload × mechanism) say, in words."""
+def findings(table: pd.DataFrame, errors: pd.DataFrame) -> list[str]:
+    """What the table, and the errors (workload × mechanism), say in words."""
 
     def larger(one: str, other: str) -> str:
         count = int((errors[one] > errors[other]).sum())
         figures = "; ".join(f"{a:.3g} against {b:.3g}" for a, b in zip(errors[one], errors[other], strict=True))
         return f"in {count} of {len(errors)} workloads ({figures})"
 
-    points = [
-        f"{title}: from {error['+ locality']:.3g} with locality alone to {error['+ additive fit']:.3g}, "
-        f"{(error['+ locality'] / error['+ additive fit']) ** 2:,.0f} times fewer trainings for the same error."
-        for title, error in errors.iterrows()
-    ]
+    points = []
+    for title, part in table.groupby("workload", sort=False):
+        needed = part.set_index("mechanism")["error"] ** 2 * part.set_index("mechanism")["trainings"]
+        error = errors.loc[title]
+        points.append(
+            f"{title}: from {error['+ locality']:.3g} with locality alone to {error['+ additive fit']:.3g}, "
+            f"{needed['+ locality'] / needed['+ additive fit']:,.0f} times fewer trainings for the same error."
+        )
     return [
         *points,
         f"Subset-centric draws have a larger error than permutations {larger('+ subset-centric', '+ locality')}. Their "
@@ -110,7 +116,7 @@ def findings(errors: pd.DataFrame) -> list[str]:
         f"has a larger error than v(N) alone, which needs no weights, {larger('+ centring', LESS)}.",
         f"The additive fit has a larger error than centring {larger('+ additive fit', '+ centring')}.",
         "The paper's trainings fall with each of its mechanisms. They are counted until values change little, which "
-        "is not their error: at equal trainings the error with all three is larger than with locality alone "
+        "is not their error: at equal budgets the error with all three is larger than with locality alone "
         f"{larger('+ reuse', '+ locality')}.",
     ]
 
@@ -131,46 +137,69 @@ def enumerable_gnn(size: int, quick: bool) -> Workload:
     return replace(workload, title=title, value=partial(workload.value, support=support), support=support)
 
 
-def measure(workload: Workload, per_game: int, seeds: range, n_global: int) -> tuple[int, dict[str, list[float]]]:
-    """The number of trainings, and the errors of all mechanisms at that number, one for each seed."""
+class Measured(NamedTuple):
+    """Relative error of a mechanism, its standard error over seeds, and the trainings that it took."""
+
+    error: float
+    spread: float
+    trainings: float
+
+
+def measure(workload: Workload, per_game: int, seeds: range, n_global: int) -> dict[str, Measured]:
+    """Errors of all mechanisms with the same budget."""
     exact = workload.value(method="exact", per_test=True)
     games = Games(workload, exact)
     budget = per_game * games.n_games
-    everyone = {"method": "global-mc", "budget": max(budget, 2 * workload.n_rows + 2)}
-    errors = {"global": errors_among([workload.value(**everyone, seed=seed).values for seed in range(n_global)])}
+    runs = [
+        workload.value(method="global-mc", budget=max(budget, 2 * workload.n_rows + 2), seed=seed)
+        for seed in range(n_global)
+    ]
+    trained = float(np.mean([v.cost.trainings for v in runs]))
+    measured = {"global": Measured(*error_among(np.array([v.values for v in runs])), trained)}
+    errors: dict[str, list[float]] = {}
+    trainings: dict[str, list[int]] = {}
     for seed in seeds:
         found = games.estimates(per_game, seed)
         for name, method in LIBRARYS.items():
-            found[name] = workload.value(method=method, budget=budget, seed=seed).values
-        for name, values in found.items():
+            v = workload.value(method=method, budget=budget, seed=seed)
+            found[name] = v.values, v.cost.trainings
+        for name, (values, n) in found.items():
             errors.setdefault(name, []).append(relative_error(values, exact.values))
-    return budget, errors
+            trainings.setdefault(name, []).append(n)
+    for name, e in errors.items():
+        spread = float(np.std(e, ddof=1) / np.sqrt(len(e)))
+        measured[name] = Measured(float(np.mean(e)), spread, float(np.mean(trainings[name])))
+    return measured
 
 
-def lines(workload: Workload, budget: int, errors: dict[str, list[float]]) -> list[dict[str, Any]]:
+def lines(workload: Workload, measured: dict[str, Measured]) -> list[dict[str, Any]]:
     """Lines of the long table, with the paper's numbers where it has them."""
     rows, before = [], np.nan
     for name in MECHANISMS:
-        error = float(np.mean(errors[name]))
-        spread = float(np.std(errors[name], ddof=1) / np.sqrt(len(errors[name])))
+        error, spread, n = measured[name]
         trainings, seconds = PAPER.get(workload.name, {}).get(name, (np.nan, np.nan))
-        rows.append({"workload": workload.title, "mechanism": name, "trainings": budget, "error": error, "±": spread,
-                     "times fewer trainings": (before / error) ** 2, "paper trainings": trainings,
+        rows.append({"workload": workload.title, "mechanism": name, "trainings": round(n), "error": error, "±": spread,
+                     "times fewer trainings": before / (error**2 * n), "paper trainings": trainings,
                      "paper seconds": seconds})  # fmt: skip
-        before = error
+        before = error**2 * n
     return rows
 
 
-def errors_among(runs: list[np.ndarray]) -> list[float]:
-    """Relative errors of unbiased runs whose true values are not known.
+def error_among(runs: np.ndarray) -> tuple[float, float]:
+    """Relative error of unbiased runs whose true values are not known, and its standard error by the jackknife.
 
     The mean product of two runs is the squared norm of the true values; a run's distance to the mean of all is
-    shorter than to the true values, by a known factor.
+    shorter than to the true values, by a known factor. NaN if the runs are too noisy to tell the norm.
     """
-    values = np.array(runs)
-    n, mean = len(values), values.mean(axis=0)
-    squared_norm = (n**2 * mean @ mean - (values**2).sum()) / (n * (n - 1))
-    return list(np.linalg.norm(values - mean, axis=1) * np.sqrt(n / (n - 1) / squared_norm))
+
+    def error(values: np.ndarray) -> float:
+        n, mean = len(values), values.mean(axis=0)
+        squared_norm = (n**2 * mean @ mean - (values**2).sum()) / (n * (n - 1))
+        squared_error = ((values - mean) ** 2).sum() / (n - 1)
+        return float(np.sqrt(squared_error / squared_norm)) if squared_norm > 0 else np.nan
+
+    without = np.array([error(np.delete(runs, i, axis=0)) for i in range(len(runs))])
+    return error(runs), float(np.sqrt((len(runs) - 1) * without.var()))
 
 
 class Games:
@@ -187,8 +216,8 @@ class Games:
         # What each player adds along the line from v(∅) to v(N).
         self._slope = (self._highest - self._lowest) / np.maximum(self.graph.support_sizes, 1)
 
-    def estimates(self, per_game: int, seed: int) -> dict[str, np.ndarray]:
-        """Values by mechanism, all from the same draws; each distinct subset is trained once."""
+    def estimates(self, per_game: int, seed: int) -> dict[str, tuple[np.ndarray, int]]:
+        """Values by mechanism, all from the same draws, and the trainings; each distinct subset is trained once."""
         drawn, times = self._draw(per_game, seed)
         holding = [self.graph.tests_holding(subset) for subset in drawn]
         flat = self._trainer.evaluate(ls.models.Coalitions.from_lists(drawn, holding))
@@ -208,7 +237,10 @@ class Games:
                 self._add(values["+ inclusion weights"], t, subset, shared * score)
                 self._add(values["+ centring"], t, subset, shared * (score - line))
         values["+ centring"] += self.graph.values(np.repeat(self._slope, self.graph.support_sizes))
-        return values
+        known = {subset.tobytes() for subset in drawn}
+        full = len({self.graph.support(t).tobytes() for t in range(self.graph.n_tests)} - known)
+        more = {LESS: full, "+ centring": full}  # these need the full supports too
+        return {name: (found, len(drawn) + more.get(name, 0)) for name, found in values.items()}
 
     def _draw(self, per_game: int, seed: int) -> tuple[list[np.ndarray], Counter[tuple[bytes, int]]]:
         """Distinct subsets, and how often each game drew each: a size at random, then a subset of that size."""
@@ -261,7 +293,7 @@ def draw(figure: Any, errors: pd.DataFrame) -> None:
     ax = figure.subplots()
     for title, error in errors.iterrows():
         ax.plot(errors.columns, error, marker="o", label=title)
-    ax.set(yscale="log", ylabel="relative error at equal trainings")
+    ax.set(yscale="log", ylabel="relative error at equal budgets")
     ax.tick_params(axis="x", rotation=20)
     ax.legend(frameon=False)
 

@@ -158,25 +158,26 @@ def parents_of_leaves(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, low: int
 class PapersRule(ls.stopping.RelativeChange):
     """The paper's stopping rule, which remembers what it saw; with another `every` it only looks, and never holds."""
 
-    seen: list[tuple[int, float]] = field(default_factory=list)
+    seen: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """By trainings: draws so far, and the change over `m` of `n` draws times `√(n(n − m)/m)`, which stays the same."""
 
     def holds(self, look: Any) -> bool:
         """Whether the values have settled."""
         if look.previous is not None:
             some = np.abs(look.values) > 1e-9  # a value that is just passing 0 says nothing about the others
-            change = np.abs(look.values - look.previous)[some] / np.abs(look.values)[some]
-            self.seen.append((look.trainings, float(change.mean()) if some.any() else 0.0))
+            change = (np.abs(look.values - look.previous)[some] / np.abs(look.values)[some]).sum() / len(some)
+            n, since = look.draws_per_game, look.draws_since
+            self.seen[look.trainings] = (n, float(change) * np.sqrt(n * (n - since) / since))
         return self.every == 100 and super().holds(look)
 
     def times_more(self, trainings: int) -> float:
-        """How many times as many trainings it takes to hold.
-
-        The change falls with one over all draws, and grows with the root of those that it is over.
-        """
+        """How many times as many trainings it takes to hold; NaN if there was nothing to see."""
         if not self.seen:
             return np.nan
-        needed = np.median([at * change for at, change in self.seen[-5:]]) * np.sqrt(100 / self.every) / self.tau
-        return max(1.0, float(needed) / trainings)
+        last = list(self.seen)[-1]
+        steady = float(np.median([found for _, found in list(self.seen.values())[-5:]]))
+        draws = 50 + np.sqrt(50**2 + 100 * (steady / self.tau) ** 2)  # at which the last 100 change little enough
+        return max(1.0, float(draws * last / self.seen[last][0] / trainings))
 
 
 @dataclass

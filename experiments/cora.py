@@ -61,7 +61,8 @@ def main(argv: list[str] | None = None) -> None:
         SECOND: lambda: ls.baselines.in_run_nodes(*nodes, order=2, epochs=epochs, progress=False),
         GLOBAL: lambda: ls.value_nodes(*nodes, support=everyone, method="sample", budget=budget, **settings),
     }
-    folder = Path(tempfile.mkdtemp()) if args.quick else Path(f"~/.cache/localshapley/cora-{device()}").expanduser()
+    kept_in = Path(f"~/.cache/localshapley/cora-{ls.__version__}-{device()}-{budget}").expanduser()
+    folder = Path(tempfile.mkdtemp()) if args.quick else kept_in
     found = {name: kept(folder / f"{i}.npz", work) for i, (name, work) in enumerate(runs.items())}
     reference = found[GLOBAL]
     noise = float(np.mean(reference["stderr"] ** 2) / np.var(reference["values"]))

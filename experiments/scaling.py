@@ -39,9 +39,9 @@ def main(argv: list[str] | None = None) -> None:
     about = (
         "MNIST (the pixels; digits if quick), supports of the 10 nearest rows; all methods to the paper's stopping "
         f"rule. A run may take {limit:.0f} seconds; a star marks what is extrapolated from there (the change that the "
-        "rule looks at falls with one over the trainings). Where not even two looks of the rule fit into the time, "
-        "this and larger sizes of the method are left out. The last lines are KNN-Shapley in closed form and local "
-        "values of uniform votes on made-up rows of 16 features, 1,000 test rows."
+        "rule looks at falls with one over the trainings), good to a factor of about two. Where not even two looks of "
+        "the rule fit into the time, this and larger sizes of the method are left out. The last lines are KNN-Shapley "
+        "in closed form and local values of uniform votes on made-up rows of 16 features, 1,000 test rows."
     )
     write(args, "scaling", "Scaling with the number of rows", about, {"scaling": table}, findings(table),
           lambda figure: draw(figure, table))  # fmt: skip

@@ -158,14 +158,18 @@ def test_ours_needs_the_fewest_trainings(quick):
 def test_cost_to_the_papers_rule_is_extrapolated_by_the_change(monkeypatch):
     monkeypatch.syspath_prepend(str(EXPERIMENTS))
     common = importlib.import_module("common")
-    draws = 1 + 2 * np.random.default_rng(0).normal(size=(20_000, 50))  # of 50 players, three trainings each
+    draws = 1 + 6 * np.random.default_rng(0).normal(size=(20_000, 50))  # of 50 players, three trainings each
+    draws[:, :20] = 0  # players of no value change nothing, and count in the mean
     means = np.cumsum(draws, axis=0)[99::100] / np.arange(100, 20_001, 100)[:, None]  # at every look
 
     def value(stop, max_seconds):
         n_looks, stopped = int(max_seconds), f"{max_seconds} s (limit {max_seconds} s)"
         for k in range(n_looks):
             previous = means[k - 1] if k else None
-            look = SimpleNamespace(values=means[k], previous=previous, trainings=300 * (k + 1), draws_since=100)
+            n = 100 * (k + 1)
+            look = SimpleNamespace(
+                values=means[k], previous=previous, trainings=3 * n, draws_per_game=n, draws_since=100
+            )
             if stop.holds(look):
                 n_looks, stopped = k + 1, stop.reached(look)
                 break

@@ -381,9 +381,12 @@ def _play_sampled(
     stopped = ""
     limit = np.inf if settings.max_seconds is None else settings.max_seconds
 
+    def can_look() -> bool:
+        """Whether values can be had without the rest of the round."""
+        return look is not None or (isinstance(sampler, Rounds) and sampler.can_look)
+
     def is_up() -> bool:
-        """Whether the time is up, and values can be had without the rest of the round."""
-        return tally.seconds > limit and (look is not None or (isinstance(sampler, Rounds) and sampler.can_look))
+        return tally.seconds > limit and can_look()
 
     with Progress(settings.progress, settings.budget, "training coalitions") as bar:
         run(collection, trainer, collection, tally, bar, memory)
@@ -396,13 +399,14 @@ def _play_sampled(
                 finished = _run_round(sampler, trainer, tally, bar, memory, is_up)
                 stopped = "" if finished else f"{tally.seconds:.1f} s (limit {settings.max_seconds:g} s)"
             except KeyboardInterrupt:
-                if look is None or settings.on_interrupt == "raise":
+                if settings.on_interrupt == "raise" or not can_look():
                     raise
                 stopped = "interrupted"
             if stopped and collection.n_scored < collection.n_rows:
                 collection.truncate(collection.n_scored)  # an unfinished round would be a biased one
                 if isinstance(sampler, Rounds) and sampler.can_look:  # its finished draws stand for themselves
                     look = sampler.look(look, tally.seconds)
+                    looks.append(look)
                 break
             look = sampler.look(look, tally.seconds)
             looks = [*_every_second(looks, MAX_LOOKS), look]

@@ -4,8 +4,8 @@ A player's value is the mean, over the sizes `k = 1, ..., n` of a coalition that
 contribution of such coalitions. A pair of trainings says something about every player: about members for the size of
 the coalition, about the others, with the sign changed, for the size of its complement. Sizes are spread evenly over the
 draws. Small ones are still seldom drawn for any one player: where a player has no draw of a size yet, the mean of the
-others stands in, and the value is biased towards theirs. Sizes without any draw are taken to be like those with one,
-and what sizes differ by counts as uncertain.
+others stands in, and the value is biased towards theirs. Sizes without any draw are left out: those of a coalition and
+its complement come together, and their means over all players cancel.
 """
 
 from __future__ import annotations
@@ -45,14 +45,11 @@ class Cells:
         of_others = totals.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
         means = np.where(counts > 0, totals / np.maximum(counts, 1), of_others)
         drawn = counts.any(axis=0)
-        found: Floats = ((self.n - 1) * means.sum(axis=1) / max(drawn.sum(), 1) + gain) / self.n
+        found: Floats = ((self.n - 1) * means.sum(axis=1) / max(drawn.sum(), 1) + gain) / max(self.n, 1)
         return found
 
     def variance(self) -> Floats:
-        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is.
-
-        Sizes without any draw add what those with one differ by.
-        """
+        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is."""
         counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
         within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)
         degrees = np.maximum(counts - 1, 0)
@@ -61,11 +58,8 @@ class Cells:
         pooled[degrees.sum(axis=0) == 0] = usual
         each = np.where(degrees > 0, within / np.maximum(degrees, 1), pooled) / np.maximum(counts, 1)
         drawn = counts.any(axis=0)
-        n_drawn = max(int(drawn.sum()), 1)
-        missing = 1 - n_drawn / max(self.n - 1, 1)
-        by_size = totals.sum(axis=0)[drawn] / counts.sum(axis=0)[drawn]
-        between = n_drawn * missing * (by_size.var(ddof=1) if n_drawn > 1 else usual)
-        found: Floats = (each[:, drawn].sum(axis=1) + between) * ((self.n - 1) / (self.n * n_drawn)) ** 2
+        share = (self.n - 1) / max(self.n * drawn.sum(), 1)  # of a size in the mean
+        found: Floats = each[:, drawn].sum(axis=1) * share**2
         return found
 
     @property

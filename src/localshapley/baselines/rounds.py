@@ -21,7 +21,7 @@ MAX_NUMBERS = 2**22
 class Rounds(ABC):
     """Draws of every game, in rounds; a round is worked off in blocks, which fit into memory.
 
-    A block has at most as many draws as there were before it, so that little is lost when time is up.
+    A block has at most as many draws as there were before it, so that not all is lost when time is up.
 
     The empty and the full coalition of every game go out before the first round, once and for all.
 

@@ -115,10 +115,10 @@ class Walks(Rounds):
         gains = np.take_along_axis(self._sums, after, axis=1) - np.take_along_axis(self._sums, before, axis=1)
         for gain in gains:
             self._halves[self.draws % 2] += gain
-            self.draws += 1
             change = gain - self._mean
-            self._mean = self._mean + change / self.draws
+            self._mean = self._mean + change / (self.draws + 1)
             self._squares += change * (gain - self._mean)
+            self.draws += 1
 
     def _estimate(self) -> tuple[Floats, Floats, Floats]:
         counts = np.maximum([(self.draws + 1) // 2, self.draws // 2], 1)

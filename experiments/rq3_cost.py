@@ -129,7 +129,7 @@ def times_more(error: float) -> float:
 
 def plain_seconds(workload: Workload, method: str, trainings: float, limit: float) -> str:
     """Seconds of so many trainings with the plain estimator, from those that can be had in a part of the time."""
-    if workload.name == "GNN":
+    if workload.name == "GNN" or not trainings:
         return ""
     plain = ls.models.Estimator(workload.model)
     seconds, v = timed(workload, **METHODS[method], model=plain, tol=AIM, max_seconds=limit / 5)

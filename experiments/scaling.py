@@ -118,6 +118,12 @@ def findings(table: pd.DataFrame) -> list[str]:
             f"{row['seconds']:.3g}{row['extrapolated']} s at {row['rows']:,}" for row in part.to_dict("records")
         )
         points.append(f"{model}, {method}: {words} rows.")
+        early = part[part["trainings"] < part["rows"]].to_dict("records")
+        if method == "complementary" and early:
+            points.append(
+                f"{model}, {method}: at {early[0]['rows']:,} rows the rule holds after {early[0]['trainings']} trainings, "
+                "when most values are still means of other rows that stand in. It says nothing about the error."
+            )
     return points
 
 
@@ -134,6 +140,9 @@ def draw(figure: Any, table: pd.DataFrame) -> None:
                     dots = part[part["extrapolated"] == star]
                     ax.plot(dots["rows"], dots[what], "o", color=line.get_color(), markerfacecolor=face)
             ax.set(title=model, xlabel="training rows", ylabel=what, xscale="log", yscale="log")
+            sizes = sorted(set(table[table["model"] == model]["rows"]))
+            ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            ax.minorticks_off()
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
     figure.suptitle("To the paper's stopping rule; hollow: extrapolated", fontsize=10)
 

@@ -121,8 +121,9 @@ def findings(table: pd.DataFrame) -> list[str]:
         early = part[part["trainings"] < part["rows"]].to_dict("records")
         if method == "complementary" and early:
             points.append(
-                f"{model}, {method}: at {early[0]['rows']:,} rows the rule holds after {early[0]['trainings']} trainings, "
-                "when most values are still means of other rows that stand in. It says nothing about the error."
+                f"{model}, {method}: at {early[0]['rows']:,} rows the rule holds after {early[0]['trainings']} "
+                "trainings, when most values are still means of other rows that stand in: it says nothing about the "
+                "error."
             )
     return points
 

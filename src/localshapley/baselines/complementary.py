@@ -49,13 +49,18 @@ class Cells:
         return found
 
     def variance(self) -> Floats:
-        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is."""
+        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is.
+
+        Where no player has two draws of a size, their squares stand for the variance, which is no more than that.
+        """
         counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
         within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)
         degrees = np.maximum(counts - 1, 0)
-        usual = within.sum() / degrees.sum() if degrees.any() else self.squares.sum() / max(counts.sum(), 1)
-        pooled = within.sum(axis=0) / np.maximum(degrees.sum(axis=0), 1)
-        pooled[degrees.sum(axis=0) == 0] = usual
+        pooled = np.where(
+            degrees.any(axis=0),
+            within.sum(axis=0) / np.maximum(degrees.sum(axis=0), 1),
+            self.squares.sum(axis=0) / np.maximum(counts.sum(axis=0), 1),
+        )
         each = np.where(degrees > 0, within / np.maximum(degrees, 1), pooled) / np.maximum(counts, 1)
         drawn = counts.any(axis=0)
         share = (self.n - 1) / max(self.n * drawn.sum(), 1)  # of a size in the mean

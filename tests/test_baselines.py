@@ -309,10 +309,15 @@ class TestComplementary:
         gain, one, three = 8.0, 3.0, -3.0  # means over players by size; nobody was in a coalition of two
         means = [(2, -4), (4, -2), (one, three), (one, three)]
         np.testing.assert_allclose(cells.values(gain), [(3 * (a + b) / 2 + gain) / 4 for a, b in means])
-        of_one = (2**2 + 4**2) / 2  # nobody has two draws
+        of_one = 2.0  # nobody has two draws, but there are two, two apart
         of_three = 2.0  # players 2 and 3 have two draws, two apart
         variance = np.array([of_one + of_three] * 2 + [of_one + of_three / 2] * 2)
         np.testing.assert_allclose(cells.variance(), variance * (3 / 8) ** 2)
+
+    def test_a_size_drawn_once_is_as_uncertain_as_its_square(self):
+        cells = Cells(3)
+        cells.add(0, np.array([1, 2, 2]), np.array([5.0, -5.0, -5.0]))
+        np.testing.assert_allclose(cells.variance(), np.full(3, 5.0**2 + 5.0**2) * (2 / 6) ** 2)
 
     def test_no_players(self):
         assert len(ls.shapley([[]], lambda coalition, tests: [0.0], method="complementary").values) == 0
@@ -519,7 +524,7 @@ def test_complementary_sizes_without_a_draw_do_not_look_certain():
         error = np.linalg.norm(v.values - exact.values)
         assert np.linalg.norm(v.stderr) > 0.5 * error
         assert v.values.sum() == pytest.approx(exact.values.sum(), rel=0.5)
-        assert np.linalg.norm(v.stderr) < {22: 50, 60: 20, 200: 5, 2000: 3}[budget] * error
+        assert np.linalg.norm(v.stderr) < {22: 50, 60: 20, 200: 8, 2000: 3}[budget] * error
 
 
 @pytest.mark.parametrize("method", ["global-mc", "local-mc", "tmc", "complementary"])

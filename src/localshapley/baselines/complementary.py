@@ -51,15 +51,20 @@ class Cells:
     def variance(self) -> Floats:
         """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is.
 
-        Where no player has two draws of a size, their squares stand for the variance, which is no more than that.
+        Where no player has two draws of a size, the players are taken together; a size drawn once is as uncertain as
+        what it said is large.
         """
         counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
         within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)
         degrees = np.maximum(counts - 1, 0)
+        seen = np.maximum(counts.sum(axis=0), 1)
+        draws = seen / np.arange(1, self.n + 1)  # of a size: all of a coalition say the same
+        square = self.squares.sum(axis=0) / seen
+        together = (square - (totals.sum(axis=0) / seen) ** 2) * draws / np.maximum(draws - 1, 1)
         pooled = np.where(
             degrees.any(axis=0),
             within.sum(axis=0) / np.maximum(degrees.sum(axis=0), 1),
-            self.squares.sum(axis=0) / np.maximum(counts.sum(axis=0), 1),
+            np.where(draws > 1.5, np.maximum(together, 0), square),
         )
         each = np.where(degrees > 0, within / np.maximum(degrees, 1), pooled) / np.maximum(counts, 1)
         drawn = counts.any(axis=0)

@@ -356,8 +356,13 @@ class TestWhatGoesWrong:
 def start(*words, **how):
     return subprocess.Popen(
         [sys.executable, "-m", "localshapley", *map(str, words)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts, **how,
     )  # fmt: skip
+
+
+def heed_interrupts():
+    """What runs in the background of a shell ignores Ctrl-C, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def test_a_reader_that_leaves_early_is_no_error(flowers):

@@ -313,6 +313,14 @@ def markdown(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def panels(figure: Any, n: int) -> Any:
+    """So many axes in two columns; what is left of the last line stays empty."""
+    axes = figure.subplots(-(-n // 2), 2, squeeze=False).ravel()
+    for ax in axes[n:]:
+        ax.set_axis_off()
+    return axes[:n]
+
+
 def save_figure(draw: Callable[[Any], None], path: Path) -> None:
     """Draw on a new figure and save it as SVG and PNG, the same bytes for the same numbers."""
     import matplotlib

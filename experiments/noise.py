@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from common import arguments, write
+from common import arguments, panels, write
 
 METHODS = ("suspects", "LSMR-A", "local-mc", "global-mc", "tmc", "complementary", "loo", "KNN-Shapley", "random")
 
@@ -114,9 +114,7 @@ def scores(name: str, model: Any, level: float, n_rows: int, n_tests: int, seed:
 def draw(figure: Any, curves: dict[str, dict[str, np.ndarray]]) -> None:
     """Precision against recall, at 10 % flipped."""
     figure.set_size_inches(9, 3.2 * -(-len(curves) // 2) + 0.5)
-    for ax, (title, found) in zip(
-        figure.subplots(-(-len(curves) // 2), 2, squeeze=False).ravel(), curves.items(), strict=False
-    ):
+    for ax, (title, found) in zip(panels(figure, len(curves)), curves.items(), strict=True):
         for method in METHODS:
             precision, recall, _ = precision_recall_curve(found["flipped"], found[method])
             ax.plot(recall, precision, label=method, linewidth=1)

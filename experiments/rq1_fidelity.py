@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import PAPER_FIDELITY, Workload, arguments, fidelity, write
+from common import PAPER_FIDELITY, Workload, arguments, fidelity, panels, write
 from graph import WORKLOADS
 
 LIMIT = 120.0
@@ -102,15 +102,12 @@ def findings(table: pd.DataFrame) -> list[str]:
 def draw(figure: Any, pairs: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
     """A scatter with its fit for each workload."""
     figure.set_size_inches(9, 2.6 * -(-len(pairs) // 2) + 1)
-    axes = figure.subplots(-(-len(pairs) // 2), 2, squeeze=False).ravel()
-    for ax, (title, (local, reference)) in zip(axes, pairs.items(), strict=False):
+    for ax, (title, (local, reference)) in zip(panels(figure, len(pairs)), pairs.items(), strict=True):
         ax.scatter(reference, local, s=8, alpha=0.5, linewidths=0)
         slope, height = np.polyfit(reference, local, 1)
         ends = np.array([reference.min(), reference.max()])
         ax.plot(ends, slope * ends + height, color="#D55E00")
         ax.set(title=title, xlabel="global value", ylabel="local value")
-    for ax in axes[len(pairs) :]:
-        ax.set_axis_off()
 
 
 if __name__ == "__main__":

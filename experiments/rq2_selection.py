@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import Workload, arguments, write
+from common import Workload, arguments, panels, write
 from graph import WORKLOADS
 
 METHODS = {
@@ -136,19 +136,17 @@ def findings(table: pd.DataFrame) -> list[str]:
 
 def draw(figure: Any, curves: pd.DataFrame, orders: tuple[str, ...]) -> None:
     """Accuracy against the share of rows, one panel for each workload and order."""
-    panels = [(title, order) for title in dict.fromkeys(curves["workload"]) for order in orders]
-    figure.set_size_inches(9, 3 * -(-len(panels) // 2) + 0.5)
-    axes = figure.subplots(-(-len(panels) // 2), 2, squeeze=False).ravel()
-    for ax, (title, order) in zip(axes, panels, strict=False):
+    shown = [(title, order) for title in dict.fromkeys(curves["workload"]) for order in orders]
+    figure.set_size_inches(9, 3 * -(-len(shown) // 2) + 0.5)
+    axes = panels(figure, len(shown))
+    for ax, (title, order) in zip(axes, shown, strict=True):
         part = curves[(curves["workload"] == title) & (curves["order"] == order)]
         for method, line in part.groupby("method", sort=False):
             width = 2 if method == "LSMR-A" else 1
             ax.plot(100 * line["share"], line["accuracy"], label=method, marker=".", linewidth=width)
         what = order.replace("add", "added,").replace("remove", "removed,")
         ax.set(title=title, xlabel=f"rows {what} (%)", ylabel="accuracy (%)")
-    for ax in axes[len(panels) :]:
-        ax.set_axis_off()
-    handles, labels = axes[len(panels) - 1].get_legend_handles_labels()  # the last workload may have one method more
+    handles, labels = axes[-1].get_legend_handles_labels()  # the last workload may have one method more
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
 
 

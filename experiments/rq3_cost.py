@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import PAPER_COST, Workload, arguments, relative_error, to_the_rule, write
+from common import PAPER_COST, Workload, arguments, panels, relative_error, to_the_rule, write
 from graph import WORKLOADS
 
 METHODS = {
@@ -183,14 +183,11 @@ def draw(figure: Any, table: pd.DataFrame) -> None:
     """Trainings to equal error, by method."""
     titles = list(dict.fromkeys(table["workload"]))
     figure.set_size_inches(9, 2.2 * -(-len(titles) // 2) + 1)
-    axes = figure.subplots(-(-len(titles) // 2), 2, squeeze=False).ravel()
-    for ax, title in zip(axes, titles, strict=False):
+    for ax, title in zip(panels(figure, len(titles)), titles, strict=True):
         part = table[(table["workload"] == title) & (table["method"] != EXACT)]
         ax.barh(part["method"], part[AIM_TRAININGS], color="#0072B2")
         ax.set(title=title, xscale="log", xlabel=f"trainings to a relative standard error of {AIM}")
         ax.invert_yaxis()
-    for ax in axes[len(titles) :]:
-        ax.set_axis_off()
 
 
 if __name__ == "__main__":

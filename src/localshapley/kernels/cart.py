@@ -130,7 +130,7 @@ def predict_by_trees(
                 scored[i] = test_indptr[c] + i
             if criterion == SQUARED_ERROR:
                 whole, squares = sums(members, 0, size, targets)
-                impurity = squares / size - (whole / size) ** 2
+                impurity = squares / size - (whole / size) * (whole / size)
             else:
                 count_classes(members, 0, size, classes, total)
                 impurity = impurity_of(total, size, criterion, terms)
@@ -586,7 +586,8 @@ def variances(
         for i in range(stop - 1, cut - 1, -1):
             left -= targets[members[i]]
     right, squares_right = whole - left, squares - squares_left
-    return squares_left / n_left - (left / n_left) ** 2, squares_right / n_right - (right / n_right) ** 2
+    mean_left, mean_right = left / n_left, right / n_right
+    return squares_left / n_left - mean_left * mean_left, squares_right / n_right - mean_right * mean_right
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

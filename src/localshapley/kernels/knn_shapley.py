@@ -13,7 +13,7 @@ def squared_distance(x: Floats, y: Floats) -> float:
     """Squared Euclidean distance of two rows."""
     total = 0.0
     for j in range(len(x)):
-        total += (x[j] - y[j]) ** 2
+        total += (x[j] - y[j]) * (x[j] - y[j])
     return total
 
 

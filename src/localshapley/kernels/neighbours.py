@@ -103,7 +103,7 @@ def score_average(kind: int, total: float, weight: float, truth: float, floor: f
     if kind == LOG_LOSS:
         return log(max(mean, floor)) + truth
     if kind == SQUARED_ERROR:
-        return -((truth - mean) ** 2)
+        return -((truth - mean) * (truth - mean))
     return -abs(truth - mean)
 
 

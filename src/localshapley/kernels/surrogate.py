@@ -139,7 +139,7 @@ def fit(
     for i in range(m):
         share = (row_indptr[rows[i] + 1] - row_indptr[rows[i]]) / n
         scale[0] += weight[i] * share * (1 - share)
-        scale[1] += weight[i] * share * (1 - share) * position[i] ** 2
+        scale[1] += weight[i] * share * (1 - share) * (position[i] * position[i])
         unit[:] = 0.0
         add_level(unit, position[i], 1.0)
         for p in range(N_LEVELS):
@@ -313,7 +313,8 @@ def add_variances(
         if b == a + 1:
             game = row_games[a]
             n = indptr[game + 1] - indptr[game]
-            other = rest * (member * k / (n - k)) ** 2
+            outside = member * k / (n - k)
+            other = rest * (outside * outside)
             by_game[0, game] += other
             by_game[1, game] += other * other
             for j in range(row_indptr[row], row_indptr[row + 1]):

@@ -361,12 +361,6 @@ class TestKernels:
                     assert (lists[0, f, : len(rows)] == expected).all()
             assert (words == 0).all()
 
-    def test_the_lowest_bit(self):
-        rng = np.random.default_rng(11)
-        for place in range(64):
-            above = int(rng.integers(2**62)) * 4 + 3
-            assert cart.lowest_bit(np.uint64((above << place) % 2**64 | 1 << place)) == place
-
     def test_random_bits(self):
         state = other = 0
         for _ in range(1000):

@@ -19,6 +19,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from localshapley.arrays import Floats, Indices, Ints, Masks
+from localshapley.kernels.bits import ONE, lowest_bit
 
 GINI, ENTROPY, SQUARED_ERROR = 0, 1, 2
 CLOSE = np.float32(1e-7)
@@ -30,11 +31,6 @@ GROUP = 64
 
 Singles: TypeAlias = NDArray[np.float32]
 Slots: TypeAlias = NDArray[np.uint32]
-
-_ONE = np.uint64(1)
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_PLACES = np.zeros(64, dtype=np.int64)
-_PLACES[[((1 << place) * int(_DE_BRUIJN) % 2**64) >> 58 for place in range(64)]] = np.arange(64)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -284,21 +280,15 @@ def sort_column(f: int, rows: Indices, n: int, ranks: Indices, slot_of_rank: Slo
     for slot in range(n):
         rank = ranks[rows[slot], f]
         slot_of_rank[rank] = slot
-        words[rank >> 6] |= _ONE << np.uint64(rank & 63)
+        words[rank >> 6] |= ONE << np.uint64(rank & 63)
     at = 0
     for w in range(len(words)):
         bits = words[w]
         words[w] = 0
         while bits:
             lists[0, f, at] = slot_of_rank[64 * w + lowest_bit(bits)]
-            bits &= bits - _ONE
+            bits &= bits - ONE
             at += 1
-
-
-@njit(cache=True, nogil=True)
-def lowest_bit(bits: Any) -> Any:
-    """Place of the lowest bit that is set."""
-    return _PLACES[((bits & (~bits + _ONE)) * _DE_BRUIJN) >> np.uint64(58)]
 
 
 @njit(cache=True, nogil=True)

@@ -105,7 +105,7 @@ class RoundSampler:
         for row in np.unique(self._full[graph.sizes > 0]):
             start, stop = self.collection.indptr[row], self.collection.indptr[row + 1]
             players, k = self.collection.players[start:stop], int(stop - start)
-            n = games_holding(players, k, graph.indptr, graph.players, graph.where_indptr, graph.where, holding)
+            n = games_holding(players, k, graph.arrays, holding)
             larger = holding[:n][graph.sizes[holding[:n]] > k]
             left[strata.indptr[larger] + k - 1] -= 1
         return left
@@ -234,25 +234,9 @@ class RoundSampler:
     def _draw(self, whole: AnyArray) -> None:
         from localshapley.kernels.draws import draw_round
 
-        graph, collection, strata = self.graph, self.collection, self.strata
-        collection.n_rows = draw_round(
-            graph.indptr,
-            graph.players,
-            strata.indptr,
-            self._counts,
-            whole.astype(np.int32),
-            self._u,
-            strata.n_subsets,
-            collection.streams,
-            collection.words,
-            self._before,
-            collection.table,
-            collection.keys,
-            collection.indptr,
-            collection.players,
-            collection.folds,
-            collection.last_game,
-        )
+        collection, strata = self.collection, self.strata
+        design = strata.indptr, self._counts, whole.astype(np.int32), self._u, strata.n_subsets
+        collection.n_rows = draw_round(self.graph.arrays, design, collection.streams, self._before, collection.arrays)
 
     def look(self, previous: Look | None, seconds: float) -> Look:
         """Estimate the values from the last round, and put them together with those of the rounds before."""

@@ -80,7 +80,7 @@ class CrossFit:
 
         graph, drawn, strata = self._graph, self._drawn, self._drawn.strata
         of_player, of_game = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
-        add_variances(graph.arrays, *self._left_over, of_player, of_game)
+        add_variances(graph.arrays, *self._left_over, of_player, of_game, np.zeros(graph.n_players))
         first, second = (
             p + by_player(graph, np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
         )
@@ -102,7 +102,7 @@ class CrossFit:
 
         graph = self._graph
         of_player, of_game = np.zeros((graph.n_players, N_SPREAD)), np.zeros((graph.n_games, N_SPREAD))
-        add_spread(graph.arrays, *self._left_over, of_player, of_game)
+        add_spread(graph.arrays, *self._left_over, of_player, of_game, np.empty(N_SPREAD))
         holds = sparse.csr_array(
             (np.ones(len(graph.where)), graph.where, graph.where_indptr), shape=(graph.n_players, graph.n_games)
         )

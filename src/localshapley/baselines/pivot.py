@@ -93,7 +93,7 @@ class PivotSampler:
             log_chance = log_chance[collection.pair_indptr[:-1]][row]  # of the pivot, the first game of each row
         scaled = collection.scores * np.exp(-_log_subsets(n, k) - log_chance)
         sums, squares = np.zeros((2, graph.n_players)), np.zeros(graph.n_players)
-        add_weighted(collection.subsets, graph.arrays, scaled, self._hits, sums, squares)
+        add_weighted(collection.subsets, graph.arrays, scaled, self._hits, sums, squares, np.zeros(graph.n_players))
         halves = sums / np.maximum(self._halves, 1)[:, None]
         return Look(
             values=sums.sum(axis=0) / self.draws,

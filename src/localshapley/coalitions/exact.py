@@ -27,15 +27,15 @@ class Pivots:
     """
 
     def __init__(self, graph: SupportGraph, n_subsets: float = np.inf) -> None:
+        from localshapley.kernels.pivots import make_room
+
         self._left = n_subsets
         self._graph = graph
         self._state = np.array([0, 0, -1, 0], dtype=np.int64)
         depth, n_games = int(graph.sizes.max(initial=0)) + 1, graph.n_games
         position, following, n_holding = np.zeros((3, depth), dtype=np.int64)
         stack = position, following, n_holding, np.zeros((depth, n_games), dtype=np.int32)
-        overlaps = np.zeros(n_games, dtype=np.int32), np.zeros((n_games, 1), dtype=np.uint64)
-        room = np.zeros((n_games, 1), dtype=np.uint64), np.zeros(n_games // 64 + 1, dtype=np.uint64)
-        self._walk = stack, overlaps, room
+        self._walk = stack, *make_room(n_games)
 
     def take(self, size: int) -> Batch | None:
         """Return the next coalitions, at most `size`; None when every subset was given out."""
@@ -171,7 +171,8 @@ def count_distinct(graph: SupportGraph, *, seed: int = 0, n_samples: int = 50_00
     largest = int(graph.sizes.max())
     share = np.exp2((graph.sizes - largest).astype(np.float64))
     games = np.random.default_rng(seed).choice(graph.n_games, size=n_samples, p=share / share.sum())
-    p = sample_new(graph.arrays, games.astype(np.int64), seed) / n_samples
+    held, subset = np.zeros(graph.n_games, dtype=np.int64), np.empty(largest, dtype=np.int64)
+    p = sample_new(graph.arrays, games.astype(np.int64), seed, held, subset) / n_samples
     error = max(float(np.sqrt(p * (1 - p) / n_samples)), 1 / n_samples)
     return _scaled(subsets, p), _scaled(subsets, error)
 

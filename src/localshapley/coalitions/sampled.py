@@ -142,9 +142,8 @@ class Collection:
         game_indptr, test_indptr = (np.zeros(stop - first + 1, dtype=np.int64) for _ in range(2))
         games = np.empty(max(graph.n_games, 64 * size), dtype=np.int32)
         tests = np.empty(max(graph.n_tests, 64 * size), dtype=np.int32)
-        stop = fill_rows(
-            first, stop, rows, graph.arrays, graph.tests_of_games, (game_indptr, games), (test_indptr, tests)
-        )
+        holding, out = np.empty(graph.n_games, dtype=np.int32), ((game_indptr, games), (test_indptr, tests))
+        stop = fill_rows(first, stop, rows, graph.arrays, graph.tests_of_games, *out, holding)
         self._n_taken = stop
         a, b = self.indptr[first], self.indptr[stop]
         indptr, players = self.indptr[first : stop + 1] - a, self.players[a:b]

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from numba import njit
-
 from localshapley.arrays import Floats, GraphArrays, Ints, Lists, SubsetArrays
+from localshapley.kernels.jit import kernel
 
 Weights: TypeAlias = tuple[Ints, Floats, Floats]
 """`row`, `gain`, `loss`: the row of a game in the two tables, and what they have for each size of a subset."""
 
 
-@njit(cache=True)
+@kernel()
 def add_scores(
     subsets: SubsetArrays, n_tests: Ints, scores: Floats, weights: Weights, members: Floats, common: Floats
 ) -> None:
@@ -40,7 +39,7 @@ def add_scores(
             members[players[i]] += total
 
 
-@njit(cache=True)
+@kernel()
 def add_scores_per_test(
     subsets: SubsetArrays,
     graph: GraphArrays,
@@ -74,7 +73,7 @@ def add_scores_per_test(
                 s += 1
 
 
-@njit(cache=True)
+@kernel()
 def add_scores_to_one(
     subsets: SubsetArrays,
     scores: Floats,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from localshapley.kernels.jit import part
 
 ONE = np.uint64(1)
 
@@ -14,13 +15,13 @@ _PLACES = np.zeros(64, dtype=np.int64)
 _PLACES[[((1 << place) * int(_DE_BRUIJN) % 2**64) >> 58 for place in range(64)]] = np.arange(64)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def lowest_bit(bits: Any) -> Any:
     """Place of the lowest bit that is set."""
     return _PLACES[((bits & (~bits + ONE)) * _DE_BRUIJN) >> np.uint64(58)]
 
 
-@njit(cache=True, nogil=True)
+@part()
 def bits_set(mask: Any) -> int:
     """Count the bits of a word."""
     count = 0
@@ -30,7 +31,7 @@ def bits_set(mask: Any) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@part()
 def bits_between(place: int, n: int) -> Any:
     """A word with the bits after `place` set, up to the one before `n`."""
     after = (~np.uint64(0) << np.uint64(place)) << ONE

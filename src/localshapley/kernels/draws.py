@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from localshapley.arrays import (
     AnyArray,
@@ -22,7 +21,7 @@ from localshapley.arrays import (
     Masks,
     SubsetArrays,
 )
-from localshapley.kernels.jit import part
+from localshapley.kernels.jit import kernel, part, section
 
 Design: TypeAlias = tuple[Ints, Indices, Indices, Floats, Floats]
 """`indptr`, `counts`, `whole`, `unknown`, `n_subsets`: what a round is to draw of every stratum (game and size).
@@ -34,66 +33,76 @@ Order: TypeAlias = tuple[Indices, Indices, AnyArray]
 """`order`, `chosen`, `marked`: a permutation of the places in a support, those that are drawn, and marks, all false."""
 
 
-@njit(cache=True)
 def draw_round(graph: GraphArrays, design: Design, streams: Masks, before: int, rows: CollectionArrays) -> int:
     """Draw subsets of every stratum (game and size) without replacement among those not known before the round.
 
     `counts[s, f]` subsets of stratum `s` go to fold `f` (bit `f` of the row's folds); of a `whole` stratum all go to no
     fold (−1: sure to be drawn). Returns the new number of rows.
     """
+    _, counts, whole, unknown, _ = design
+    most = np.where(whole, unknown, counts.sum(axis=1)).max(initial=0.0)
+    fold = np.empty(int(most), dtype=np.int32)
+    return int(draw_games(graph, design, streams, before, rows, *make_room(graph), fold))
+
+
+def make_room(graph: GraphArrays) -> tuple[Order, Indices]:
+    """Arrays to draw subsets in: the places in a support, and the players there."""
+    n = int(np.diff(graph[0]).max(initial=0))
+    order, chosen, subset = np.empty((3, n), dtype=np.int32)
+    return (order, chosen, np.zeros(n, dtype=bool)), subset
+
+
+@kernel()
+def draw_games(
+    graph: GraphArrays,
+    design: Design,
+    streams: Masks,
+    before: int,
+    rows: CollectionArrays,
+    places: Order,
+    subset: Indices,
+    fold: Indices,
+) -> int:
+    """Draw the round, game by game and size by size."""
     indptr, players, _, _ = graph
     stratum_indptr, counts, whole, unknown, n_subsets = design
     n_rows = before
     for game in range(len(indptr) - 1):
         support = players[indptr[game] : indptr[game + 1]]
-        n = len(support)
-        places = np.empty((3, n), dtype=np.int32)
-        order, chosen, subset = places[0], places[1], places[2]
-        marked = np.zeros(n, dtype=np.bool_)
-        for i in range(n):
-            order[i] = i
-        for k in range(1, n):
+        for i in range(len(support)):
+            places[0][i] = i
+        for k in range(1, len(support)):
             s = stratum_indptr[game] + k - 1
-            n_wanted = int(unknown[s]) if whole[s] else sum_of(counts, s)
-            if n_wanted == 0:
+            wanted = deal(s, counts, whole[s], unknown[s], fold)
+            if wanted == 0:
                 continue
-            fold = np.empty(n_wanted, dtype=np.int32)
-            deal(s, counts, whole, fold)
             # Where most subsets are known or wanted, counting them through beats drawing until a new one comes.
-            if n_subsets[s] <= 2.0 * (n_subsets[s] - unknown[s] + n_wanted) + 64.0:
+            if n_subsets[s] <= 2.0 * (n_subsets[s] - unknown[s] + wanted) + 64.0:
                 n_rows = count_through(
-                    streams, game, support, k, int(unknown[s]), fold, before, n_rows, rows, (chosen, subset)
+                    streams, game, support, k, int(unknown[s]), fold[:wanted], before, n_rows, rows, (places[1], subset)
                 )
             else:
-                n_rows = draw_until_new(
-                    streams, game, support, k, fold, before, n_rows, rows, (order, chosen, marked), subset
-                )
+                n_rows = draw_until_new(streams, game, support, k, fold[:wanted], before, n_rows, rows, places, subset)
     return n_rows
 
 
-@part()
-def sum_of(counts: Indices, s: int) -> int:
-    """Subsets that all folds of a stratum are to draw together."""
-    total = 0
-    for f in range(counts.shape[1]):
-        total += counts[s, f]
-    return total
-
-
-@part()
-def deal(s: int, counts: Indices, whole: Indices, fold: Indices) -> None:
-    """Write the folds of the subsets that are to be drawn of a stratum, fold by fold."""
-    if whole[s]:
-        fold[:] = -1
+@section()
+def deal(s: int, counts: Indices, whole: int, unknown: float, fold: Indices) -> int:
+    """Write the folds of the subsets that are to be drawn of a stratum, fold by fold; returns how many they are."""
+    at = 0
+    if whole:
+        at = int(unknown)
+        for i in range(at):
+            fold[i] = -1
     else:
-        at = 0
         for f in range(counts.shape[1]):
             for _ in range(counts[s, f]):
                 fold[at] = f
                 at += 1
+    return at
 
 
-@part()
+@section()
 def count_through(
     streams: Masks,
     game: int,
@@ -140,7 +149,7 @@ def count_through(
     return n_rows
 
 
-@part()
+@section()
 def draw_until_new(
     streams: Masks,
     game: int,
@@ -183,7 +192,7 @@ def with_fold(folds: int, fold: int) -> int:
     return -1 if fold < 0 or folds < 0 else folds | (1 << fold)
 
 
-@njit(cache=True)
+@kernel()
 def keep(subset: Indices, k: int, n_rows: int, rows: CollectionArrays) -> Any:
     """Row of a subset, a new one (`n_rows`) if it was not there yet."""
     words, table, keys, indptr, players, _, _ = rows
@@ -203,7 +212,7 @@ def keep(subset: Indices, k: int, n_rows: int, rows: CollectionArrays) -> Any:
     return table[at]
 
 
-@njit(cache=True)
+@kernel()
 def rehash(table: Ints, keys: Masks, n: int) -> None:
     """Fill an empty table with the first `n` keys."""
     for row in range(n):
@@ -220,7 +229,7 @@ def find(table: Ints, keys: Masks, high: np.uint64, low: np.uint64) -> Any:
     return at
 
 
-@part()
+@section()
 def random_subset(streams: Masks, game: int, n: int, k: int, places: Order) -> None:
     """Draw `k` of `n` places without replacement; `chosen` gets them ascending."""
     order, chosen, marked = places
@@ -256,7 +265,7 @@ def next_word(streams: Masks, game: int) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@part()
+@section()
 def next_combination(chosen: Indices, n: int, k: int) -> bool:
     """Step to the next `k`-subset in lexicographic order; False after the last."""
     i = k - 1
@@ -269,22 +278,35 @@ def next_combination(chosen: Indices, n: int, k: int) -> bool:
     return i >= 0
 
 
-@njit(cache=True)
 def draw_pivots(graph: GraphArrays, draws: int, streams: Masks, n_rows: int, rows: CollectionArrays, hits: Ints) -> int:
     """Draw prefixes of random permutations of each game; keep and count those whose first game it is."""
+    holding = np.empty(len(graph[0]) - 1, dtype=np.int32)
+    return int(draw_prefixes(graph, draws, streams, n_rows, rows, *make_room(graph), holding, hits))
+
+
+@kernel()
+def draw_prefixes(
+    graph: GraphArrays,
+    draws: int,
+    streams: Masks,
+    n_rows: int,
+    rows: CollectionArrays,
+    places: Order,
+    subset: Indices,
+    holding: Indices,
+    hits: Ints,
+) -> int:
+    """Draw the prefixes, game by game."""
     indptr, players, _, _ = graph
-    holding = np.empty(len(indptr) - 1, dtype=np.int32)
+    order, chosen, _ = places
     for game in range(len(indptr) - 1):
         start = indptr[game]
         n = indptr[game + 1] - start
-        places = np.empty((3, n), dtype=np.int32)
-        order, chosen, subset = places[0], places[1], places[2]
-        marked = np.zeros(n, dtype=np.bool_)
         for i in range(n):
             order[i] = i
         for draw in range(draws):
             k = next_below(streams, game, n + 1)
-            random_subset(streams, game, n, k, (order, chosen, marked))
+            random_subset(streams, game, n, k, places)
             for i in range(k):
                 subset[i] = players[start + chosen[i]]
             pivot = 0
@@ -298,7 +320,7 @@ def draw_pivots(graph: GraphArrays, draws: int, streams: Masks, n_rows: int, row
     return n_rows
 
 
-@njit(cache=True)
+@kernel()
 def games_holding(subset: Indices, k: int, graph: GraphArrays, out: Indices) -> int:
     """Write the games whose support holds the subset (k ≥ 1), ascending; returns how many there are."""
     indptr, players, where_indptr, where = graph
@@ -331,7 +353,7 @@ def games_holding(subset: Indices, k: int, graph: GraphArrays, out: Indices) -> 
     return kept
 
 
-@njit(cache=True)
+@kernel()
 def fill_rows(
     first: int,
     stop: int,
@@ -340,14 +362,17 @@ def fill_rows(
     tests_of_games: Lists,
     out_games: Lists,
     out_tests: Lists,
+    holding: Indices,
 ) -> int:
-    """Write the games and test rows of rows `first`, `first + 1`, ... until `stop` or a full output."""
+    """Write the games and test rows of rows `first`, `first + 1`, ... until `stop` or a full output.
+
+    There is room for the games that hold a row.
+    """
     row_indptr, row_players = rows
     test_indptr, tests = tests_of_games
     game_indptr_out, games_out = out_games
     test_indptr_out, tests_out = out_tests
     n_games = len(graph[0]) - 1
-    holding = np.empty(n_games, dtype=np.int32)
     for row in range(first, stop):
         i = row - first
         a, b = row_indptr[row], row_indptr[row + 1]
@@ -374,14 +399,16 @@ def fill_rows(
     return stop
 
 
-@njit(cache=True)
+@kernel()
 def add_weighted(
-    subsets: SubsetArrays, graph: GraphArrays, scaled: Floats, hits: Ints, sums: Floats, squares: Floats
+    subsets: SubsetArrays, graph: GraphArrays, scaled: Floats, hits: Ints, sums: Floats, squares: Floats, amount: Floats
 ) -> None:
-    """Add what each draw says of each player, `Σ_games ±scaled/k or /(n−k)`, and its square, times its hits."""
+    """Add what each draw says of each player, `Σ_games ±scaled/k or /(n−k)`, and its square, times its hits.
+
+    There is room for an amount of each player, all zero.
+    """
     row_indptr, row_players, pair_indptr, games = subsets
     indptr, players, _, _ = graph
-    amount = np.zeros(len(squares))
     for row in range(len(pair_indptr) - 1):
         a, b = row_indptr[row], row_indptr[row + 1]
         k = b - a

@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from localshapley.arrays import BatchArrays, GraphArrays, Indices, Ints, Lists, Masks
 from localshapley.kernels.bits import ONE, bits_between, bits_set, lowest_bit
-from localshapley.kernels.jit import part
+from localshapley.kernels.jit import kernel, section
 
 # What a walk remembers between two batches: the game, the depth, the number of overlapping games and
 # whether the present subset still has to be written.
@@ -27,9 +26,11 @@ Overlaps: TypeAlias = tuple[Indices, Masks]
 """`games`, `masks`: games that share a player with a game, ascending, and `N(game) ∩ N(u)` as bit masks of words."""
 Room: TypeAlias = tuple[Masks, Masks]
 """A mask and a bit for each game, all zero between two uses."""
+Holding: TypeAlias = tuple[Masks, Ints, Ints]
+"""Masks that hold the subset, their number, and the next player to be tried, of every depth of a count."""
 
 
-@njit(cache=True)
+@kernel()
 def fill_batch(
     graph: GraphArrays,
     tests_of_games: Lists,
@@ -38,7 +39,7 @@ def fill_batch(
     overlaps: Overlaps,
     room: Room,
     out: BatchArrays,
-) -> Any:
+) -> int:
     """Write the next subsets of the walk, each with the games and test rows that it is scored for.
 
     Stops when an output is full or every game is done (`state[GAME] == n_games`); the next call goes on from
@@ -47,7 +48,7 @@ def fill_batch(
     indptr = graph[0]
     position, following, n_holding, holding = stack
     games = overlaps[0]
-    written = np.int64(0)
+    written = 0
     while state[GAME] < len(indptr) - 1:
         game = state[GAME]
         n = indptr[game + 1] - indptr[game]
@@ -81,7 +82,7 @@ def fill_batch(
     return written
 
 
-@njit(cache=True)
+@section()
 def enter(game: int, graph: GraphArrays, state: Ints, stack: Stack, overlaps: Overlaps, room: Room) -> None:
     """Begin the walk of a game, at the empty subset."""
     _, following, n_holding, holding = stack
@@ -95,7 +96,7 @@ def enter(game: int, graph: GraphArrays, state: Ints, stack: Stack, overlaps: Ov
         holding[0, i] = i
 
 
-@njit(cache=True)
+@kernel()
 def find_overlaps(game: int, graph: GraphArrays, room: Room, overlaps: Overlaps) -> int:
     """Find the games that share a player with `game`, itself among them; returns how many there are."""
     indptr, players, where_indptr, where = graph
@@ -124,7 +125,7 @@ def find_overlaps(game: int, graph: GraphArrays, room: Room, overlaps: Overlaps)
     return found
 
 
-@part()
+@section()
 def narrow(depth: int, new: int, n: int, game: int, n_holding: int, holding: Indices, overlaps: Overlaps) -> int:
     """Write the games that hold the subset with a new player too, one deeper; returns how many there are.
 
@@ -146,7 +147,7 @@ def narrow(depth: int, new: int, n: int, game: int, n_holding: int, holding: Ind
     return kept
 
 
-@part()
+@section()
 def write_subset(
     at: int,
     graph: GraphArrays,
@@ -190,32 +191,44 @@ def write_subset(
     return fits
 
 
-@njit(cache=True)
 def count_new(graph: GraphArrays, max_steps: int, out: Ints) -> bool:
     """Count, for every game, the subsets that no earlier game holds (games of up to 62 players).
 
     Returns False, with `out` unfinished, when more than `max_steps` steps would be needed.
     """
-    indptr = graph[0]
-    n_games = len(indptr) - 1
-    room = np.zeros((n_games, 1), dtype=np.uint64), np.zeros(n_games // 64 + 1, dtype=np.uint64)
+    n_games, depth = len(out), int(np.diff(graph[0]).max(initial=0)) + 1
+    overlaps, room = make_room(n_games)
+    holding = np.empty((depth, n_games), dtype=np.uint64), *np.empty((2, depth), dtype=np.int64)
+    return bool(count_by_game(graph, max_steps, overlaps, room, holding, out))
+
+
+def make_room(n_games: int) -> tuple[Overlaps, Room]:
+    """Arrays to find overlaps in, of games of up to 64 players."""
     overlaps = np.empty(n_games, dtype=np.int32), np.empty((n_games, 1), dtype=np.uint64)
-    earlier = np.empty(n_games, dtype=np.uint64)
+    return overlaps, (np.zeros((n_games, 1), dtype=np.uint64), np.zeros(n_games // 64 + 1, dtype=np.uint64))
+
+
+@kernel()
+def count_by_game(
+    graph: GraphArrays, max_steps: int, overlaps: Overlaps, room: Room, holding: Holding, out: Ints
+) -> bool:
+    """Count what is new, game by game; false when the steps do not suffice."""
+    indptr, earlier = graph[0], holding[0][0]
     left = max_steps
-    for game in range(n_games):
+    for game in range(len(out)):
         n = indptr[game + 1] - indptr[game]
         found = find_overlaps(game, graph, room, overlaps)
         n_earlier = drop_contained(earlier, masks_before(game, found, overlaps, earlier))
         if n_earlier == 0:
             out[game] = (np.int64(1) << n) - (game > 0)
-            continue
-        out[game], left = count_outside(earlier, n_earlier, n, left)
-        if left < 0:
-            return False
-    return True
+        else:
+            out[game], left = count_outside(n_earlier, n, left, holding)
+            if left < 0:
+                break
+    return left >= 0
 
 
-@njit(cache=True)
+@section()
 def masks_before(game: int, found: int, overlaps: Overlaps, out: Masks) -> int:
     """Write the masks of the overlaps with earlier games; returns how many there are."""
     games, masks = overlaps
@@ -226,7 +239,7 @@ def masks_before(game: int, found: int, overlaps: Overlaps, out: Masks) -> int:
     return n
 
 
-@njit(cache=True)
+@section()
 def drop_contained(masks: Masks, n: int) -> int:
     """Keep the maximal ones of the first `n` masks, in place; returns how many they are."""
     kept = 0
@@ -242,18 +255,16 @@ def drop_contained(masks: Masks, n: int) -> int:
     return kept
 
 
-@njit(cache=True)
-def count_outside(masks: Masks, n_masks: int, n: int, left: int) -> Any:
+@section()
+def count_outside(n_masks: int, n: int, left: int, stack: Holding) -> Any:
     """Count the subsets of `n` players that no mask holds, in up to `left` steps; returns also how many are left.
 
-    The number is unfinished where that is negative. A branch that no mask holds, or one mask alone, is counted at once.
+    The masks are those at depth 0. The number is unfinished where the steps do not suffice, and what is left negative.
+    A branch that no mask holds, or one mask alone, is counted at once.
     """
-    holding = np.empty((n + 1, n_masks), dtype=np.uint64)
-    n_holding = np.empty(n + 1, dtype=np.int64)
-    following = np.zeros(n + 1, dtype=np.int64)
-    for i in range(n_masks):
-        holding[0, i] = masks[i]
+    holding, n_holding, following = stack
     n_holding[0] = n_masks
+    following[0] = 0
     depth = 0
     total = np.int64(0)
     while depth >= 0:
@@ -287,18 +298,19 @@ def count_outside(masks: Masks, n_masks: int, n: int, left: int) -> Any:
     return total, left
 
 
-@njit(cache=True)
-def sample_new(graph: GraphArrays, games: Ints, seed: int) -> int:
-    """For each game of `games` draw one of its subsets uniformly; returns how many no earlier game holds."""
+@kernel()
+def sample_new(graph: GraphArrays, games: Ints, seed: int, held: Ints, subset: Ints) -> int:
+    """For each game of `games` draw one of its subsets uniformly; returns how many no earlier game holds.
+
+    There is room to count for each game, all zero, and to put a subset.
+    """
     indptr, players, where_indptr, where = graph
     np.random.seed(seed)
-    held = np.zeros(len(indptr) - 1, dtype=np.int64)
     total = 0
     for i in range(len(games)):
         game = games[i]
         size = 0
         new = 1
-        subset = np.empty(indptr[game + 1] - indptr[game], dtype=np.int64)
         for j in range(indptr[game], indptr[game + 1]):
             if np.random.random() < 0.5:
                 subset[size] = players[j]
@@ -319,7 +331,7 @@ def sample_new(graph: GraphArrays, games: Ints, seed: int) -> int:
     return total
 
 
-@njit(cache=True)
+@kernel()
 def fill_separate(support: Indices, first: int, game: int, tests: Indices, out: BatchArrays) -> int:
     """Write the subsets of one support with numbers `first`, `first + 1`, ... (their bit masks), no reuse."""
     out_indptr, out_players, out_test_indptr, out_tests, out_game_indptr, out_games = out

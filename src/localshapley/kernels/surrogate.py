@@ -11,11 +11,10 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
 from localshapley.arrays import Floats, GraphArrays, Indices, Ints, Lists, SubsetArrays
 from localshapley.kernels.digests import GOLDEN, mixed
-from localshapley.kernels.jit import part
+from localshapley.kernels.jit import kernel, part, section
 
 N_LEVELS = 4
 NO_SIZE = -2.0  # a size on the scale from −1 to 1 before the first one
@@ -36,11 +35,14 @@ Sample: TypeAlias = tuple[Indices, Ints, Floats, Floats, Ints, Indices]
 
 Rows are in the order of their sizes; a weight of 0 leaves a row out of the fit.
 """
-Room: TypeAlias = tuple[Surrogate, Surrogate, Surrogate, Surrogate, Floats, Floats]
-"""`left`, `direction`, `turned`, `scale`, `line`, `gathered`: what conjugate gradients work in; `gathered` is zero."""
+Room: TypeAlias = tuple[Surrogate, Surrogate, Surrogate, Surrogate, Surrogate, Floats, Floats, Floats, Floats]
+"""`fitted`, `left`, `direction`, `turned`, `scale`, `line`, `gathered`, `inside`, `used`.
+
+The surrogate, and what conjugate gradients work in (all players have the same scale); by player, the surrogate at one
+size, what goes back to the players (zero) and the values; the weights of the rows in a fit.
+"""
 
 
-@njit(cache=True, nogil=True)
 def estimate_games(
     first: int,
     stop: int,
@@ -59,44 +61,46 @@ def estimate_games(
     the logarithm of the chance of a row that only one fold drew. `values` (n_folds, total size) is aligned with the
     games' players.
     """
-    indptr, players, where_indptr, _ = graph
+    n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
+    levels, players = np.zeros((5, N_LEVELS)), np.zeros((4, n_players, 2))
+    surrogates = zip(levels, (*players, np.zeros((1, 2))), strict=True)
+    room = *surrogates, *np.zeros((3, n_players)), np.empty(longest)
+    fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, room, (values, residual))
+
+
+@kernel()
+def fit_games(
+    first: int,
+    stop: int,
+    graph: GraphArrays,
+    subsets: Lists,
+    pairs: Pairs,
+    targets: Floats,
+    drawn: Drawn,
+    settings: Settings,
+    room: Room,
+    out: tuple[Floats, Floats],
+) -> None:
+    """Fit surrogates and correct them, game by game and fold by fold."""
+    indptr, players, _, _ = graph
     pair_indptr, pair_rows, position, weight, log_weight = pairs
-    n_folds, n_players = len(targets), len(where_indptr) - 1
-    levels, by_player, by_both = np.zeros((5, N_LEVELS)), np.zeros((4, n_players, 2)), np.zeros((3, n_players))
-    fitted, line, inside = (levels[0], by_player[0]), by_both[0], by_both[1]
-    room = (
-        (levels[1], by_player[1]),
-        (levels[2], by_player[2]),
-        (levels[3], by_player[3]),
-        (levels[4], np.zeros((1, 2))),
-        line,
-        by_both[2],
-    )
-    used = np.zeros(largest_list(pair_indptr, first, stop))
+    values, residual = out
+    used = room[8]
     for game in range(first, stop):
         a, b = pair_indptr[game], pair_indptr[game + 1]
         if a == b:
             continue
         support, rows = players[indptr[game] : indptr[game + 1]], pair_rows[a:b]
         sample = support, rows, position[a:b], used[: b - a], subsets[0], subsets[1]
-        for f in range(n_folds):
+        for f in range(len(targets)):
             y = targets[f, a:b]
             weigh(f, rows, weight[a:b], drawn, used)
-            fit(sample, y, settings, fitted, room)
-            out = values[f, indptr[game] : indptr[game + 1]]
-            correct(f, sample, y, log_weight[a:b], drawn, fitted, line, inside, out, residual[a:b])
+            fit(sample, y, settings, room)
+            of_players = values[f, indptr[game] : indptr[game + 1]]
+            correct(f, sample, y, log_weight[a:b], drawn, room, of_players, residual[a:b])
 
 
-@part()
-def largest_list(indptr: Ints, first: int, stop: int) -> int:
-    """Length of the longest list from `first` up to `stop`."""
-    most = 0
-    for i in range(first, stop):
-        most = max(most, indptr[i + 1] - indptr[i])
-    return most
-
-
-@part()
+@section()
 def weigh(f: int, rows: Ints, weight: Floats, drawn: Drawn, out: Floats) -> None:
     """Weights of the rows in the fit for a fold, with mean 1: a row that fold `f` alone drew is unknown to it."""
     _, folds, before = drawn
@@ -112,8 +116,8 @@ def weigh(f: int, rows: Ints, weight: Floats, drawn: Drawn, out: Floats) -> None
             out[i] /= mean
 
 
-@njit(cache=True)
-def fit(sample: Sample, y: Floats, settings: Settings, fitted: Surrogate, room: Room) -> None:
+@section()
+def fit(sample: Sample, y: Floats, settings: Settings, room: Room) -> None:
     """Ridge fit of a surrogate to `y`.
 
     The steps are few: a fit that is stopped early is still a valid control variate.
@@ -121,7 +125,7 @@ def fit(sample: Sample, y: Floats, settings: Settings, fitted: Surrogate, room: 
     support = sample[0]
     level_ridge, ridge, max_steps, precision = settings
     player_ridge = ridge * len(support)
-    left, direction, turned, scale, line, gathered = room
+    fitted, left, direction, turned, scale, line, gathered, _, _ = room
     clear(support, fitted)
     clear(support, left)
     add_target(sample, y, left, gathered)
@@ -136,11 +140,11 @@ def fit(sample: Sample, y: Floats, settings: Settings, fitted: Surrogate, room: 
         curvature = dot(support, direction, turned)
         if curvature <= 0.0:
             break
-        before, rho = rho, step(support, rho / curvature, fitted, room)
+        before, rho = rho, step(support, rho / curvature, room)
         turn(support, left, scale, rho / before, direction)
 
 
-@part()
+@section()
 def clear(support: Indices, surrogate: Surrogate) -> None:
     """Set all to zero."""
     levels, players = surrogate
@@ -150,7 +154,7 @@ def clear(support: Indices, surrogate: Surrogate) -> None:
         players[z, 0] = players[z, 1] = 0.0
 
 
-@part()
+@section()
 def add_target(sample: Sample, y: Floats, out: Surrogate, gathered: Floats) -> None:
     """Add `XᵀW·y` to `out`."""
     support, rows, position, weight, indptr, players = sample
@@ -174,7 +178,7 @@ def add_target(sample: Sample, y: Floats, out: Surrogate, gathered: Floats) -> N
         spread(support, gathered, common, s, by_player)
 
 
-@part()
+@section()
 def add_normal(sample: Sample, surrogate: Surrogate, out: Surrogate, line: Floats, gathered: Floats) -> None:
     """Add `XᵀW·Xθ` to `out`."""
     support, rows, position, weight, indptr, players = sample
@@ -238,7 +242,7 @@ def spread(support: Indices, gathered: Floats, common: float, s: float, players:
         gathered[z] = 0.0
 
 
-@part()
+@section()
 def find_scale(sample: Sample, level_ridge: float, player_ridge: float, unit: Floats, scale: Surrogate) -> None:
     """The diagonal of the normal equations, which is the preconditioner; all players have the same two entries."""
     support, rows, position, weight, indptr, _ = sample
@@ -257,7 +261,7 @@ def find_scale(sample: Sample, level_ridge: float, player_ridge: float, unit: Fl
             levels[p] += weight[i] * unit[p] * unit[p]
 
 
-@part()
+@section()
 def scaled_product(support: Indices, left: Surrogate, scale: Surrogate, out: Surrogate) -> float:
     """Write `left / scale`; returns its product with `left`."""
     levels, players = left
@@ -272,7 +276,7 @@ def scaled_product(support: Indices, left: Surrogate, scale: Surrogate, out: Sur
     return total
 
 
-@part()
+@section()
 def multiply_ridge(
     support: Indices, surrogate: Surrogate, level_ridge: float, player_ridge: float, out: Surrogate
 ) -> None:
@@ -284,7 +288,7 @@ def multiply_ridge(
             out[1][z, c] = player_ridge * surrogate[1][z, c]
 
 
-@part()
+@section()
 def dot(support: Indices, a: Surrogate, b: Surrogate) -> float:
     """Product of two vectors."""
     total = 0.0
@@ -296,10 +300,10 @@ def dot(support: Indices, a: Surrogate, b: Surrogate) -> float:
     return total
 
 
-@part()
-def step(support: Indices, length: float, fitted: Surrogate, room: Room) -> float:
+@section()
+def step(support: Indices, length: float, room: Room) -> float:
     """Go along the direction; returns the scaled square of what is then left."""
-    left, direction, turned, scale, _, _ = room
+    fitted, left, direction, turned, scale, _, _, _, _ = room
     rho = 0.0
     for p in range(N_LEVELS):
         fitted[0][p] += length * direction[0][p]
@@ -313,7 +317,7 @@ def step(support: Indices, length: float, fitted: Surrogate, room: Room) -> floa
     return rho
 
 
-@part()
+@section()
 def turn(support: Indices, left: Surrogate, scale: Surrogate, share: float, direction: Surrogate) -> None:
     """Take the next direction: what is left, scaled, and a share of the last one."""
     for p in range(N_LEVELS):
@@ -323,16 +327,14 @@ def turn(support: Indices, left: Surrogate, scale: Surrogate, share: float, dire
             direction[1][z, c] = left[1][z, c] / scale[1][0, c] + share * direction[1][z, c]
 
 
-@part()
+@section()
 def correct(
     f: int,
     sample: Sample,
     y: Floats,
     log_weight: Floats,
     drawn: Drawn,
-    fitted: Surrogate,
-    line: Floats,
-    inside: Floats,
+    room: Room,
     out: Floats,
     residual: Floats,
 ) -> None:
@@ -342,6 +344,7 @@ def correct(
     """
     support, rows, position, _, indptr, players = sample
     log_inclusion, folds, before = drawn
+    fitted, line, inside = room[0], room[5], room[7]
     n = len(support)
     mean, height = combine(support, fitted[1], 0.0, line), 0.0
     for z in support:
@@ -371,7 +374,7 @@ def correct(
         out[i] = inside[support[i]] + common
 
 
-@njit(cache=True)
+@kernel()
 def add_variances(
     graph: GraphArrays,
     subsets: SubsetArrays,
@@ -380,16 +383,17 @@ def add_variances(
     drawn: Drawn,
     by_player: Floats,
     by_game: Floats,
+    touched: Floats,
 ) -> None:
     """Add `a = (1−π)/π² · y_S(z)²` of every sampled row, and `a²`, to the players' sums.
 
     Pairs (row, game) are ordered by row, games larger than the row only. `y_S(z)` adds up the games that hold
-    both the row and the player. What a game's players have in common goes to `by_game`.
+    both the row and the player. What a game's players have in common goes to `by_game`. There is room for a number of
+    each player, all zero.
     """
     indptr, players, _, _ = graph
     row_indptr, row_players, pair_indptr, games = subsets
     log_inclusion, folds, before = drawn
-    touched = np.zeros(by_player.shape[1])
     for row in range(before, len(pair_indptr) - 1):
         if folds[row] <= 0:
             continue
@@ -430,7 +434,7 @@ def add_variances(
                 touched[z] = 0.0
 
 
-@njit(cache=True)
+@kernel()
 def add_spread(
     graph: GraphArrays,
     subsets: SubsetArrays,
@@ -439,17 +443,18 @@ def add_spread(
     drawn: Drawn,
     by_player: Floats,
     by_game: Floats,
+    signs: Floats,
 ) -> None:
     """Add `√(1−π)/π · y_S(·)` of every sampled row, under random signs of its own for each column.
 
     Signs are independent from row to row, so that products of two players' columns have their covariance as mean. What
-    a game's players have in common goes to `by_game`. Pairs are ordered as in `add_variances`.
+    a game's players have in common goes to `by_game`. Pairs are ordered as in `add_variances`. There is room for
+    the signs of a row.
     """
     indptr = graph[0]
     row_indptr, row_players, pair_indptr, games = subsets
     log_inclusion, folds, before = drawn
     n_columns = by_player.shape[1]
-    signs = np.empty(n_columns)
     for row in range(before, len(pair_indptr) - 1):
         if folds[row] <= 0:
             continue

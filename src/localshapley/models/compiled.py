@@ -155,8 +155,9 @@ class CompiledTrainer(ABC):
         """For each coalition −1 if it is empty, the class if it has one class only, else `UNKNOWN`."""
         from localshapley.kernels.conventions import find_outcomes
 
-        found: Ints = find_outcomes(coalitions.indptr, coalitions.players, self._codes, self._task.classes is not None)
-        return found
+        out = np.empty(len(coalitions), dtype=np.int64)
+        find_outcomes(coalitions.indptr, coalitions.players, self._codes, self._task.classes is not None, out)
+        return out
 
     @abstractmethod
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:

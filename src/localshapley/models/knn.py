@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +17,9 @@ from localshapley.games import SupportGraph
 from localshapley.models.compiled import UNKNOWN, CompiledTrainer, plain
 from localshapley.models.task import Task
 from localshapley.progress import Progress
+
+if TYPE_CHECKING:
+    from localshapley.kernels.neighbours import Labels, Vote
 
 MAX_DISTANCES = 2**27
 """Up to so many distances are kept; beyond, those of a few test rows at a time are computed again."""
@@ -75,20 +78,22 @@ class KNNTrainer(CompiledTrainer):
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.neighbours import predict_neighbours
 
+        nearest = np.empty(self._n_neighbors, dtype=np.int64)
         predict_neighbours(
-            coalitions.indptr,
-            coalitions.players,
-            coalitions.test_indptr,
-            coalitions.tests,
+            coalitions.arrays,
             todo,
             self._row_of_test,
             self._distances,
             self._targets,
-            self._n_neighbors,
-            self._by_distance,
-            self._n_classes,
+            self._vote(),
+            nearest,
             out.reshape(len(out), -1),
         )
+
+    def _vote(self) -> Vote:
+        """Model and score, as kernels take them; scores that cannot be read from votes have no kind."""
+        kind, floor = _kind(self._task.score), float(getattr(self._task.score, "floor", 0.0))
+        return self._n_neighbors, self._by_distance, self._n_classes, -1 if kind is None else kind, floor
 
     def count_classes(self, graph: SupportGraph) -> int | None:
         """Number of classes of coalitions, over all test rows; None where the score cannot be read from votes."""
@@ -116,36 +121,16 @@ class KNNTrainer(CompiledTrainer):
 
     def solve(self, graph: SupportGraph, bar: Progress) -> Floats:
         """Exact values of the players of every test row's support, in the order of `graph.N`."""
-        from localshapley.kernels.neighbours import class_values
+        from localshapley.kernels.knn_classes import class_values
 
-        task = self._task
-        indptr, players = graph.N
-        kind, floor = _kind(task.score), float(getattr(task.score, "floor", 0.0))
-        assert kind is not None, "count_classes() is to be asked first"
-        truths = plain(task.y_test)
-        tables, table_of_test = self._label_scores(truths)
-        away = self._distances_within(indptr, players)
-        nothing = plain(task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
-        out = np.empty(len(players))
+        assert _kind(self._task.score) is not None, "count_classes() is to be asked first"
+        labels, vote = self._labels(), self._vote()
+        away = self._distances_within(*graph.N)
+        nothing = plain(self._task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
+        out = np.empty(len(graph.N[1]))
 
         def work(tests: Ints) -> None:
-            class_values(
-                indptr,
-                players,
-                tests,
-                away,
-                self._targets,
-                truths,
-                nothing,
-                tables,
-                table_of_test,
-                self._n_neighbors,
-                self._by_distance,
-                kind,
-                self._n_classes,
-                floor,
-                out,
-            )
+            class_values(graph.N, tests, away, labels, vote, nothing, out)
 
         classes = np.array(self._classes_by_test(graph), dtype=np.float64)
         for tests in np.array_split(np.arange(graph.n_tests), max(1, min(graph.n_tests, int(classes.sum() // 2**26)))):
@@ -153,15 +138,16 @@ class KNNTrainer(CompiledTrainer):
             bar.advance(int(classes[tests].sum()))
         return out
 
-    def _label_scores(self, truths: Floats) -> tuple[Floats, Ints]:
-        """Scores of predicting each class, a row for each distinct label of the test rows; the row of each test row."""
+    def _labels(self) -> Labels:
+        """What is to be predicted, and the scores of predicting each class, as kernels take them."""
+        truths = plain(self._task.y_test)
         labels, of_test = np.unique(truths, return_inverse=True)
         tables = np.zeros((len(labels), self._n_classes))
         if self._task.score.source == "label":
             certain = np.eye(self._n_classes)
             for i, label in enumerate(labels):
                 tables[i] = self._task.score(np.full(self._n_classes, int(label)), certain)
-        return tables, plain(of_test, np.int64)
+        return self._targets, truths, tables, plain(of_test, np.int64)
 
     def can_walk(self) -> bool:
         """Whether prefixes of permutations can be scored one from the other."""
@@ -184,36 +170,13 @@ class KNNTrainer(CompiledTrainer):
         """Score the prefixes of permutations, as `baselines.walks.Walker` says."""
         from localshapley.kernels.knn_walks import walk_neighbours
 
-        truths, kind = plain(self._task.y_test), _kind(self._task.score)
-        assert kind is not None, "can_walk() is to be asked first"
-        tables, table_of_test = self._label_scores(truths)
+        assert _kind(self._task.score) is not None, "can_walk() is to be asked first"
+        labels, vote = self._labels(), self._vote()
+        games, ends = (graph.indptr, *graph.tests_of_games), (nothing, whole, tolerance, patience)
         lengths, scored = np.empty((len(order), graph.n_games), dtype=np.int64), np.zeros(len(order), dtype=np.int64)
 
         def work(draws: Ints) -> None:
-            walk_neighbours(
-                draws,
-                order,
-                graph.indptr,
-                graph.test_indptr,
-                graph.tests,
-                self._distances,
-                self._targets,
-                truths,
-                nothing,
-                whole,
-                tables,
-                table_of_test,
-                self._n_neighbors,
-                self._by_distance,
-                kind,
-                self._n_classes,
-                float(getattr(self._task.score, "floor", 0.0)),
-                tolerance,
-                patience,
-                sums,
-                lengths,
-                scored,
-            )
+            walk_neighbours(draws, order, games, self._distances, labels, vote, ends, (sums, lengths, scored))
 
         self._in_threads(work, np.arange(len(order)), least=1)
         return lengths, int(scored.sum())

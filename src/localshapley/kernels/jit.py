@@ -29,6 +29,6 @@ def section(**options: Any) -> Any:
     return _compile(inline="always", **options)
 
 
-def part(**options: Any) -> Any:
-    """Inline a function wherever kernels call it; Python cannot."""
-    return _compile(forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+def part(*, inlined: bool = True, **options: Any) -> Any:
+    """Compile a function once, and inline it wherever kernels call it, or where LLVM sees fit; Python cannot call it."""
+    return _compile(forceinline=inlined, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)

@@ -12,7 +12,8 @@ import numpy as np
 
 import localshapley as ls
 from estimators import WORKLOADS, Rough, Workload
-from localshapley import crossfit, sampling
+from localshapley.estimate import crossfit
+from localshapley.methods import sample as sampling
 
 OFF = 1e12  # a ridge, or a prior, that leaves nothing of what it holds back
 VARIANTS: dict[str, dict[str, float]] = {

@@ -23,7 +23,7 @@ from scipy import sparse
 
 import localshapley as ls
 from localshapley import scores
-from localshapley.graphs import read_edges
+from localshapley.inputs.graphs import read_edges
 from localshapley.kernels.receptive import learnt_features, walk
 from localshapley.models import GCN, Coalitions, GCNTrainer, Task
 from localshapley.models.gcn_networks import initial_weights

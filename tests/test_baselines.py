@@ -17,7 +17,8 @@ import localshapley as ls
 import naive
 import naive_baselines as twin
 from localshapley.baselines import TMC
-from localshapley.baselines.complementary import Cells
+from localshapley.methods.complementary import Cells
+from localshapley.methods.walks import Walks
 from localshapley.models.knn import KNNTrainer
 
 SAMPLED = ("global-mc", "local-mc", "tmc", TMC(patience=2, by_test=True), "complementary")
@@ -109,14 +110,14 @@ def test_additive_games_are_right_after_two_permutations(n, n_tests, seed):
 
 def test_walks_and_their_twin_on_the_same_permutations(monkeypatch):
     orders = []
-    random_order = ls.baselines.walks.Walks.random_order
+    random_order = Walks.random_order
 
     def noted(self, n):
         out = random_order(self, n)
         orders.extend(out[0].tolist())
         return out
 
-    monkeypatch.setattr(ls.baselines.walks.Walks, "random_order", noted)
+    monkeypatch.setattr(Walks, "random_order", noted)
     for tmc, truncation in [("global-mc", {}), *TRUNCATED.items()]:
         orders.clear()
         v = ls.shapley(SUPPORTS, GAME, N, method=tmc, budget=60)
@@ -159,7 +160,7 @@ class TestRun:
     @pytest.mark.parametrize("method", SAMPLED, ids=str)
     def test_small_blocks_give_the_same_bits(self, method, monkeypatch):
         one = ls.shapley(SUPPORTS, GAME, N, method=method, budget=200)
-        monkeypatch.setattr("localshapley.baselines.rounds.MAX_NUMBERS", 11)
+        monkeypatch.setattr("localshapley.methods.rounds.MAX_NUMBERS", 11)
         two = ls.shapley(SUPPORTS, GAME, N, method=method, budget=200)
         assert one.values.tobytes() == two.values.tobytes()
         assert one.cost.trainings == two.cost.trainings
@@ -188,7 +189,7 @@ class TestRun:
         assert "limit 0.3 s" in v.stopped
 
     def test_halves_of_the_draws_make_up_the_values(self):
-        from localshapley.baselines.walks import Walks
+        from localshapley.methods.walks import Walks
 
         graph = ls.SupportGraph([range(N)] * TESTS)
         walks = Walks(graph, 0)
@@ -217,7 +218,7 @@ class TestRun:
                 ls.shapley(SUPPORTS, game, N, method=method, budget=1000)
 
     def test_values_by_test_row_leave_out_an_unfinished_round_too(self, monkeypatch):
-        monkeypatch.setattr("localshapley.baselines.rounds.MAX_NUMBERS", 11)  # a block is one draw
+        monkeypatch.setattr("localshapley.methods.rounds.MAX_NUMBERS", 11)  # a block is one draw
 
         class Interrupting(naive.HashedGame):
             def evaluate(self, coalitions):

@@ -21,9 +21,9 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 import naive
 from localshapley.coalitions.exact import Pivots
-from localshapley.flow import Pace, score_batches
 from localshapley.models.trainer import Trained
 from localshapley.supports.nearest import nearest_rows
+from localshapley.workers import Pace, score_batches
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:8], Y_TEST[:8]
@@ -156,7 +156,7 @@ class TestWorkersThatDie:
                 raise BrokenProcessPool("they died")
                 yield
 
-        monkeypatch.setattr("localshapley.flow.joblib.Parallel", Closing)
+        monkeypatch.setattr("localshapley.workers.joblib.Parallel", Closing)
         with pytest.raises(ls.TrainingError, match="died 3 times in a row"):
             run(model=MortalTree(""), n_jobs=2)
 
@@ -169,15 +169,15 @@ class TestWorkersThatDie:
 class TestErrors:
     @pytest.mark.parametrize("n_jobs", [1, 2])
     def test_the_rows_are_named_and_all_before_is_stored(self, n_jobs, tmp_path, monkeypatch):
-        monkeypatch.setattr("localshapley.replay.FAST", 0.0)
+        monkeypatch.setattr("localshapley.store.replay.FAST", 0.0)
         with pytest.raises(ls.TrainingError, match="cannot bear these two") as caught:
             run(model=RefusingTree(random_state=0), n_jobs=n_jobs, store=tmp_path / "run.db")
         assert str(PAIR[0]) in str(caught.value)
         assert str(PAIR[1]) in str(caught.value)
 
     def test_what_was_trained_before_the_error_is_not_trained_again(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("localshapley.replay.FAST", 0.0)
-        monkeypatch.setattr("localshapley.flow.SECONDS_HERE", 1e-9)
+        monkeypatch.setattr("localshapley.store.replay.FAST", 0.0)
+        monkeypatch.setattr("localshapley.workers.SECONDS_HERE", 1e-9)
         with pytest.raises(ls.TrainingError):
             run(model=RefusingTree(random_state=0), store=tmp_path / "run.db")
         with ls.Store(tmp_path / "run.db") as store:
@@ -295,7 +295,7 @@ class LadenTree(DecisionTreeClassifier):
 
 
 def test_data_travel_once_and_not_with_every_piece(monkeypatch):
-    monkeypatch.setattr("localshapley.flow.SECONDS_AWAY", 0.01)
+    monkeypatch.setattr("localshapley.workers.SECONDS_AWAY", 0.01)
     Payload.packed = 0
     v = run(model=LadenTree(Payload()), n_jobs=2)
     assert v.cost.trainings > 500  # dozens of pieces
@@ -329,7 +329,7 @@ class TestDask:
         assert same_bits(one, other)
 
     def test_with_a_store(self, cluster, tmp_path, monkeypatch):
-        monkeypatch.setattr("localshapley.replay.FAST", 0.0)
+        monkeypatch.setattr("localshapley.store.replay.FAST", 0.0)
         with joblib.parallel_config(backend="dask"):
             first = run(store=tmp_path / "run.db")
             again = run(store=tmp_path / "run.db")
@@ -342,7 +342,7 @@ class TestDask:
             assert config["backend"].data_futures == {}
 
     def test_a_worker_that_is_killed_changes_nothing(self, cluster, monkeypatch):
-        monkeypatch.setattr("localshapley.flow.SECONDS_AWAY", 0.05)
+        monkeypatch.setattr("localshapley.workers.SECONDS_AWAY", 0.05)
         one = run(support=ls.supports.Nearest(8))
         pids = list(cluster.run(os.getpid).values())
         killed = threading.Event()

@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.folds import make_folds
+from localshapley.inputs.folds import make_folds
 
 
 @pytest.fixture(scope="module")

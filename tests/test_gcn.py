@@ -12,7 +12,7 @@ import localshapley as ls
 import naive
 from localshapley import scores
 from localshapley.errors import InvalidArgumentError
-from localshapley.graphs import read_edges
+from localshapley.inputs.graphs import read_edges
 from localshapley.models import GCN, Coalitions, GCNTrainer, Task
 from localshapley.nodes import value_nodes
 from localshapley.supports import Everything, Given, Hops, Nearest, Random

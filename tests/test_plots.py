@@ -16,7 +16,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 import localshapley as ls
-from localshapley import notebook, plots, tasks
+from localshapley import tasks
+from localshapley.valuation import notebook, plots
 
 X, y, X_test, y_test, _ = ls.datasets.load("iris")
 

@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
-from localshapley import replay
-from localshapley.contents import describe, digest_rows
+from localshapley.store import replay
+from localshapley.store.contents import describe, digest_rows
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:10], Y_TEST[:10]
@@ -41,7 +41,7 @@ class CountingTree(DecisionTreeClassifier):
 @pytest.fixture(autouse=True)
 def slow_enough(monkeypatch):
     """Trees are quicker than the disk; here they count as slow."""
-    monkeypatch.setattr("localshapley.replay.FAST", 0.0)
+    monkeypatch.setattr("localshapley.store.replay.FAST", 0.0)
 
 
 @pytest.fixture
@@ -242,7 +242,8 @@ class TestDescribe:
         assert describe(one) == describe(two)
 
     def test_it_is_the_same_in_another_process(self):
-        code = "from localshapley.contents import describe; import localshapley as ls; from sklearn.svm import SVC;"
+        code = "from localshapley.store.contents import describe; import localshapley as ls; "
+        code += "from sklearn.svm import SVC; "
         code += "print(describe([SVC(gamma=2), ls.scores.Confidence(), {'b', 'a'}, {1: (2, None)}]))"
         texts = {
             subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -278,7 +279,7 @@ class TestDigests:
 
 class TestNotes:
     def test_quick_trainings_are_not_stored(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("localshapley.replay.FAST", 1.0)
+        monkeypatch.setattr("localshapley.store.replay.FAST", 1.0)
         v = run(tmp_path / "run.db", support=ls.supports.Nearest(9))
         assert any("the store was left out: a training takes" in note for note in v.notes)
         with ls.Store(tmp_path / "run.db") as store:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import localshapley as ls
 import naive
-from localshapley import crossfit
-from localshapley.sampling import RoundSampler
+from localshapley.estimate import crossfit
+from localshapley.methods.sample import RoundSampler
 
 N = 9
 any_supports = st.lists(st.lists(st.integers(0, N - 1), unique=True, max_size=6), min_size=1, max_size=7)
@@ -157,8 +157,8 @@ class TestSameBits:
     @pytest.mark.parametrize("size", [1, 7, 1000])
     def test_for_every_batch_size(self, monkeypatch, size):
         one = self.play()
-        monkeypatch.setattr("localshapley.flow.MAX_BATCH", size)
-        monkeypatch.setattr("localshapley.flow.SECONDS_HERE", 1e9)
+        monkeypatch.setattr("localshapley.workers.MAX_BATCH", size)
+        monkeypatch.setattr("localshapley.workers.SECONDS_HERE", 1e9)
         other = self.play()
         assert (one.values == other.values).all()
         assert (one.stderr == other.stderr).all()

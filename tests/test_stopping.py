@@ -488,7 +488,7 @@ def test_the_same_seed_gives_the_same_bits_whatever_the_batches_and_another_seed
     one = ls.shapley(SUPPORTS, smooth, N, method=method, budget=600, seed=3)
     other = ls.shapley(SUPPORTS, smooth, N, method=method, budget=600, seed=4)
     assert (one.values != other.values).mean() > 0.8
-    monkeypatch.setattr("localshapley.flow.SECONDS_HERE", 1e-9)  # batches of one
+    monkeypatch.setattr("localshapley.workers.SECONDS_HERE", 1e-9)  # batches of one
     again = ls.shapley(SUPPORTS, smooth, N, method=method, budget=600, seed=3)
     assert (one.values == again.values).all()
     assert (one.stderr == again.stderr).all()

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from localshapley import store_file
 from localshapley.cli.store import app
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.store import Store, StoreError
+from localshapley.store import file as store_file
 
 ONE, TWO = b"fingerprint one.", b"fingerprint two."
 POOL = np.random.default_rng(99).integers(0, 2**64, (200, 2), dtype=np.uint64)  # digests of test rows
@@ -272,7 +272,7 @@ class TestObject:
             assert store.info().n_coalitions == 400
 
     def test_an_error_takes_the_whole_batch_back(self, tmp_path, monkeypatch):
-        from localshapley import store as module
+        from localshapley.store import store as module
 
         with Store(tmp_path / "s") as store:
             store.add(ONE, "a model", *batch(0))

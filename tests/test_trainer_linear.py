@@ -219,7 +219,7 @@ class TestRuns:
             ls.value(*data, model=model, support=ls.supports.Nearest(9), method="exact", n_jobs=n).values
             for n in (1, 2)
         ]
-        monkeypatch.setattr("localshapley.flow.MAX_BATCH", 7)
+        monkeypatch.setattr("localshapley.workers.MAX_BATCH", 7)
         runs.append(ls.value(*data, model=model, support=ls.supports.Nearest(9), method="exact").values)
         assert (runs[0] == runs[1]).all()
         assert (runs[0] == runs[2]).all()

@@ -19,11 +19,11 @@ from sklearn.svm import SVC, SVR
 import localshapley as ls
 import naive_svm
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.kernels import gram, smo
 from localshapley.models import svm
 from localshapley.models.estimator import predict
 from localshapley.models.svm import SVCTrainer, SVRTrainer
-from localshapley.models.task import Task
 from localshapley.scores import SCORES
 from localshapley.supports import Given
 

@@ -15,9 +15,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 import localshapley as ls
 import naive_tree
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.kernels import cart
 from localshapley.models.estimator import Estimator, seeded
-from localshapley.models.task import Task
 from localshapley.models.tree import MAX_TABLE, TreeTrainer
 from localshapley.scores import SCORES, Custom
 from localshapley.supports import Given

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from localshapley.baselines.truncated import TMC
 from localshapley.engine import Played, Settings, of_everyone, play
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.methods.tmc import TMC
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, UtilityTrainer
 from localshapley.problem import Problem, check_n_jobs, pose
 from localshapley.progress import ProgressSetting
-from localshapley.replay import StoreSetting, kept_values, opened, origin_of, replay_of_game, replay_of_task
 from localshapley.stopping import Rule
+from localshapley.store.replay import StoreSetting, kept_values, opened, origin_of, replay_of_game, replay_of_task
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 from localshapley.valuation import Valuation

@@ -15,25 +15,25 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
-from localshapley.baselines.complementary import Complementary
-from localshapley.baselines.loo import LeaveOneOut
-from localshapley.baselines.pivot import PivotSampler
-from localshapley.baselines.rounds import Rounds
-from localshapley.baselines.truncated import TMC, TruncatedWalks
-from localshapley.baselines.walks import Walker, Walks
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.exact import Pivots, Separate, count_distinct
 from localshapley.compiling import told_of_compiling
-from localshapley.counts import in_words
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, TooLargeError, unknown_name
-from localshapley.estimate import ExactSum
-from localshapley.flow import Memory, Schedule, score_batches
+from localshapley.estimate.exact import ExactSum
 from localshapley.games import SupportGraph
+from localshapley.methods.complementary import Complementary
+from localshapley.methods.loo import LeaveOneOut
+from localshapley.methods.pivot import PivotSampler
+from localshapley.methods.rounds import Rounds
+from localshapley.methods.sample import EASY_GAME, RoundSampler
+from localshapley.methods.tmc import TMC, TruncatedWalks
+from localshapley.methods.walks import Walker, Walks
 from localshapley.models.trainer import Solver, Trainer
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.sampling import EASY_GAME, RoundSampler
 from localshapley.stopping import Look, RelativeError, Rule, Seconds
 from localshapley.valuation import Cost, History, Valuation
+from localshapley.wording import in_words
+from localshapley.workers import Memory, Schedule, score_batches
 
 EXACT = ("exact", "subset-centric", "baseline")
 GLOBAL = ("global-mc", "tmc", "complementary", "loo", "random")

@@ -11,16 +11,16 @@ import pandas as pd
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Indices, Ints
-from localshapley.contents import describe
 from localshapley.engine import Settings, play
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
-from localshapley.graphs import read_graph
+from localshapley.inputs.graphs import read_graph
 from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
 from localshapley.progress import ProgressSetting
-from localshapley.replay import StoreSetting, opened, replay_of_game
 from localshapley.stopping import Rule
+from localshapley.store.contents import describe
+from localshapley.store.replay import StoreSetting, opened, replay_of_game
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 from localshapley.supports.hops import Hops, NodeSpace, within

@@ -12,13 +12,13 @@ from localshapley.arrays import Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import told_of_compiling
-from localshapley.counts import duration, in_words
 from localshapley.engine import CLASSES_PER_SECOND, MAX_CLASSES
 from localshapley.games import SupportGraph
+from localshapley.methods.sample import FIRST_DRAWS
 from localshapley.models.trainer import Solver, Trainer
 from localshapley.problem import pose
-from localshapley.sampling import FIRST_DRAWS
 from localshapley.supports.base import Support
+from localshapley.wording import duration, in_words
 
 
 @dataclass(frozen=True, repr=False)

@@ -16,13 +16,13 @@ from sklearn.utils import _safe_indexing, get_tags
 from localshapley import scores
 from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning, unknown_name
-from localshapley.folds import Fold, make_folds
 from localshapley.games import SupportGraph
+from localshapley.inputs.folds import Fold, make_folds
+from localshapley.inputs.task import Task
 from localshapley.models.dispatch import choose_trainer
 from localshapley.models.estimator import Estimator, final_step, seeded
 from localshapley.models.named import named
 from localshapley.models.owners import Owners, of_owners
-from localshapley.models.task import Task
 from localshapley.models.trainer import Trainer
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support

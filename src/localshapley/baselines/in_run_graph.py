@@ -14,7 +14,7 @@ from torch import Tensor
 
 from localshapley.arrays import Ints
 from localshapley.baselines.in_run import Params, log_losses, value_run
-from localshapley.graphs import read_graph
+from localshapley.inputs.graphs import read_graph
 from localshapley.models.devices import find_device
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import check_whole

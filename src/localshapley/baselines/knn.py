@@ -24,8 +24,8 @@ from localshapley.arrays import Floats, Ints, Masks, offsets
 from localshapley.compiling import told_of_compiling
 from localshapley.distances import check_metric, distances, metric_of
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import plain
-from localshapley.models.task import Task
 from localshapley.problem import Checked, check, check_n_jobs
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.supports.base import check_positive, check_whole

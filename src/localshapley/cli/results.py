@@ -13,8 +13,8 @@ from localshapley.cli.data import find_shape, named_rows
 from localshapley.cli.options import Output
 from localshapley.cli.output import Speaker
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
-from localshapley.preparing import labels_of, prepare
-from localshapley.tables import read_table, write_table
+from localshapley.inputs.preparing import labels_of, prepare
+from localshapley.inputs.tables import read_table, write_table
 from localshapley.valuation import Valuation, load
 
 BUNDLED = {

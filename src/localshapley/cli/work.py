@@ -16,10 +16,10 @@ from localshapley.cli.options import INTERRUPTED, Files, Run
 from localshapley.cli.output import Speaker, as_records, table_text
 from localshapley.coalitions.exact import count_levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.inputs.tables import kind_of, write_table
 from localshapley.locality import locality_gap
 from localshapley.planning import plan as plan_run
 from localshapley.problem import pose
-from localshapley.tables import kind_of, write_table
 from localshapley.valuation import Valuation, load
 
 CURVE_SECONDS = 3.0

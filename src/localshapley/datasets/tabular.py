@@ -54,7 +54,7 @@ def load_tabular(
     """
     import pandas as pd
 
-    from localshapley.preparing import prepare
+    from localshapley.inputs.preparing import prepare
 
     contents = read(FILES[name], data_home)
     if name == "adult":

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.task import Task
+from localshapley.inputs.task import Task
 from localshapley.models.trainer import Trained, on_cluster
 
 MAX_PREDICTIONS = 2**22

@@ -6,9 +6,9 @@ import os
 from importlib import import_module
 from typing import Any
 
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator, EstimatorTrainer, final_step
-from localshapley.models.task import Task
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
 """Environment variable; 0 trains every model the plain way."""

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from localshapley.arrays import AnyArray, Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
-from localshapley.models.task import Task
+from localshapley.inputs.task import Task
 from localshapley.models.trainer import Trained
 
 

@@ -13,9 +13,9 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, offsets
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.devices import find_device
-from localshapley.models.task import Task
 from localshapley.supports.base import check_positive, check_whole
 
 GRAPHS = ("induced", "full")

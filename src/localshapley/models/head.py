@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.devices import find_device
-from localshapley.models.task import Task
 from localshapley.supports.base import check_positive, check_whole
 
 if TYPE_CHECKING:

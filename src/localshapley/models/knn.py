@@ -14,8 +14,8 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.distances import distances, metric_of
 from localshapley.games import SupportGraph
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import UNKNOWN, CompiledTrainer, plain
-from localshapley.models.task import Task
 from localshapley.progress import Progress
 
 MAX_DISTANCES = 2**27

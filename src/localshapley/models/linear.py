@@ -11,9 +11,9 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import plain
 from localshapley.models.pairs import PairTrainer, pairs_fit
-from localshapley.models.task import Task
 
 if TYPE_CHECKING:
     from localshapley.kernels.linear import Rows

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable
-from localshapley.models.task import Task
 
 MAX_PAIRS = 2**27
 """Up to so many pairs of rows are kept (1 GiB); beyond, those of a coalition are computed when it is trained."""

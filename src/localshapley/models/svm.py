@@ -14,10 +14,10 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import Usable, plain
 from localshapley.models.estimator import predict
 from localshapley.models.pairs import PairTrainer, pairs_fit
-from localshapley.models.task import Task
 
 if TYPE_CHECKING:
     from localshapley.kernels.gram import Kernel, Rows

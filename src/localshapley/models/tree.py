@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 
 from localshapley.arrays import Floats, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable, plain
 from localshapley.models.estimator import seeded
-from localshapley.models.task import Task
 
 CRITERIA = ("gini", "entropy", "log_loss", "squared_error")
 MAX_TABLE = 256

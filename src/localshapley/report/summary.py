@@ -11,12 +11,12 @@ import pandas as pd
 
 from localshapley.arrays import Floats, Ints
 from localshapley.coalitions.exact import Levels
-from localshapley.counts import duration, in_words
 from localshapley.locality import LocalityGap
 from localshapley.report.charts import WIDTH, round_step
 from localshapley.report.rows import Rows
 from localshapley.report.tables import Table, any_column, as_table, number, number_column, text, text_column
 from localshapley.valuation import Valuation
+from localshapley.wording import duration, in_words
 
 if TYPE_CHECKING:
     from localshapley.tasks import Curves

@@ -46,7 +46,7 @@ class Curves:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curves with matplotlib; returns the axes."""
-        from localshapley.plots import draw_curves
+        from localshapley.valuation.plots import draw_curves
 
         return draw_curves(self, ax)
 

@@ -19,9 +19,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, offsets
 from localshapley.errors import InvalidArgumentError
-from localshapley.store_file import ERRORS, Connection, StoreError, StoreFile
-
-__all__ = ["Content", "Store", "StoreError", "StoreInfo"]
+from localshapley.store.file import ERRORS, Connection, StoreFile
 
 AnyRow: TypeAlias = tuple[Any, ...]
 RECORD = np.dtype([("test", "<i4"), ("score", "<f8")])  # of a coalition, ascending in the number of the test row

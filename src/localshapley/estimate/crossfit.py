@@ -19,7 +19,7 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.sampled import Strata
-from localshapley.drawn import Drawn, inner_pairs, max_by
+from localshapley.estimate.drawn import Drawn, inner_pairs, max_by
 from localshapley.games import SupportGraph
 
 N_LEVELS = 4  # terms of a curve over sizes: a cubic

@@ -11,9 +11,9 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Singles
 from localshapley.coalitions.sampled import Collection, Strata
-from localshapley.crossfit import N_SPREAD, CrossFit, by_player
-from localshapley.drawn import Drawn, inner_pairs
 from localshapley.errors import InvalidArgumentError
+from localshapley.estimate.crossfit import N_SPREAD, CrossFit, by_player
+from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.games import SupportGraph
 from localshapley.stopping import Look, Rule
 

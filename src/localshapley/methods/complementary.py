@@ -13,10 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
-from localshapley.baselines.rounds import Rounds
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.methods.rounds import Rounds
 
 MAX_CELLS = 2**26
 """Pairs of a player and a size that are kept apart, over all games."""

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
-from localshapley.baselines.rounds import FIRST_DRAWS
-from localshapley.baselines.walks import Walker, Walks
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.methods.rounds import FIRST_DRAWS
+from localshapley.methods.walks import Walker, Walks
 from localshapley.supports.base import check_whole
 
 

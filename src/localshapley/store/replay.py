@@ -16,14 +16,14 @@ import numpy as np
 
 from localshapley.arrays import Floats, Masks
 from localshapley.coalitions.batch import Coalitions
-from localshapley.contents import digest_rows, digest_text, fingerprint
-from localshapley.counts import duration
 from localshapley.errors import InvalidArgumentError, LocalShapleyWarning
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Trained
 from localshapley.problem import Problem
 from localshapley.store import Store, StoreError
+from localshapley.store.contents import digest_rows, digest_text, fingerprint
 from localshapley.valuation import Origin, Valuation
+from localshapley.wording import duration
 
 StoreSetting: TypeAlias = str | os.PathLike[str] | Store | None
 

@@ -18,8 +18,8 @@ from scipy import sparse
 
 from localshapley import __version__
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
+from localshapley.inputs.task import Task
 from localshapley.models.estimator import seeded
-from localshapley.models.task import Task
 
 
 def digest_rows(X: Any, y: AnyArray) -> Masks:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from localshapley.plots import HELPS, HURTS, distribution_data
+from localshapley.valuation.plots import HELPS, HURTS, distribution_data
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation

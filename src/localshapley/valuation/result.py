@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from localshapley.plots import Plots
+    from localshapley.valuation.plots import Plots
 
 FORMAT = "localshapley valuation 1"
 
@@ -200,12 +200,12 @@ class Valuation:
     @property
     def plot(self) -> Plots:
         """Pictures of the valuation: ``plot.ranking()``, ``plot.distribution()``, ... (needs matplotlib)."""
-        from localshapley.plots import Plots
+        from localshapley.valuation.plots import Plots
 
         return Plots(self)
 
     def _repr_html_(self) -> str:
-        from localshapley.notebook import to_html
+        from localshapley.valuation.notebook import to_html
 
         return to_html(self)
 

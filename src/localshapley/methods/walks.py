@@ -11,9 +11,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
-from localshapley.baselines.rounds import Rounds
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
+from localshapley.methods.rounds import Rounds
 
 MAX_STEPS = 2**27
 """Arrivals in compiled walks between two looks at the clock: a fraction of a second."""

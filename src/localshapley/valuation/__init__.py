@@ -1,0 +1,5 @@
+"""The result of a valuation: values, errors and cost, its file, its pictures."""
+
+from localshapley.valuation.result import Cost, History, Origin, Valuation, load
+
+__all__ = ["Cost", "History", "Origin", "Valuation", "load"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import joblib
 import numpy as np
@@ -19,14 +19,10 @@ from joblib.parallel import get_active_backend
 
 from localshapley.arrays import AnyArray, Floats
 from localshapley.coalitions.batch import Batch, Coalitions
+from localshapley.compiling import Stopwatch
 from localshapley.errors import TrainingError
-from localshapley.models.trainer import Trained, Trainer, Worker, on_cluster
+from localshapley.models.trainer import Counts, Trained, Trainer, on_cluster
 
-MAX_BATCH = 2**14
-SECONDS_HERE = 0.5
-"""Work of a batch that is trained in this process; between batches time limits and interruptions are looked at."""
-SECONDS_AWAY = 1.0
-"""Work that is sent to another process at a time."""
 ATTEMPTS = 3
 """So often in a row workers may die before the run gives up."""
 MAX_READY = 1000
@@ -41,8 +37,17 @@ class Schedule(Protocol):
     def left(self) -> float: ...
 
 
+class Taker(Protocol):
+    """Takes in scores."""
+
+    def add(self, batch: Batch, scores: Floats) -> None: ...
+
+
 class Memory(Protocol):
     """Remembers the scores of coalitions."""
+
+    @property
+    def notes(self) -> list[str]: ...
 
     def lookup(self, coalitions: Coalitions) -> Floats: ...
 
@@ -50,12 +55,100 @@ class Memory(Protocol):
 
 
 @dataclass
+class Done:
+    """What a piece of work took.
+
+    Attributes
+    ----------
+    trainings : int
+        Coalitions trained.
+    draws : int
+        Coalitions scored, over all test rows, or classes of them.
+    reused : int
+        Draws that needed no training of their own.
+    stored : int
+        Coalitions that were remembered.
+    counts : Counts
+    """
+
+    trainings: int = 0
+    draws: int = 0
+    reused: int = 0
+    stored: int = 0
+    counts: Counts = field(default_factory=Counts)
+
+    def add(self, other: Done) -> None:
+        """Add another piece of work."""
+        self.trainings += other.trainings
+        self.draws += other.draws
+        self.reused += other.reused
+        self.stored += other.stored
+        self.counts.add(other.counts)
+
+    @property
+    def progress(self) -> int:
+        """Coalitions, or classes of them, that are done with."""
+        return self.draws - self.reused
+
+
+Work: TypeAlias = Generator[Done, None, None]
+"""Work that is under way: tells after each piece what it took."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where coalitions are trained.
+
+    Attributes
+    ----------
+    trainer : Trainer
+    memory : Memory, optional
+        What it holds is not trained again.
+    max_batch : int
+        Most coalitions of a batch.
+    seconds_here : float
+        Work of a batch that is trained in this process; between batches time limits and interruptions are looked at.
+    seconds_away : float
+        Work that is sent to another process at a time.
+    clock : callable
+        Gives the time in seconds.
+    """
+
+    trainer: Trainer
+    memory: Memory | None = None
+    max_batch: int = 2**14
+    seconds_here: float = 0.5
+    seconds_away: float = 1.0
+    clock: Callable[[], float] = perf_counter
+
+    def work_off(self, schedule: Schedule, taker: Taker) -> Work:
+        """Have every coalition of the schedule trained and scored; tells after each batch what it took."""
+        with closing(self.score(schedule)) as batches:
+            for scored in batches:
+                taker.add(scored.batch, scored.scores)
+                yield scored.done
+
+    def score(self, schedule: Schedule) -> Generator[Scored, None, None]:
+        """Have every batch of the schedule trained and scored; batches come back in their order."""
+        yield from _away(schedule, self) if self.trainer.n_jobs > 1 else _here(schedule, self)
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Have coalitions trained, all of them at once."""
+        n_jobs = self.trainer.n_jobs
+        if n_jobs == 1:
+            return self.trainer.train(coalitions)
+        parts = coalitions.parts(4 * n_jobs)
+        found = joblib.Parallel(n_jobs)(joblib.delayed(self.trainer.train)(part) for part in parts)
+        return Trained.joined(found, [len(part) for part in parts])
+
+
+@dataclass
 class Scored:
-    """A batch with its scores, and how many of its coalitions were trained for it."""
+    """A batch with its scores, and what they took."""
 
     batch: Batch
     scores: Floats
-    trainings: int
+    done: Done
 
 
 @dataclass
@@ -67,24 +160,33 @@ class Piece:
     unknown: AnyArray | None
     todo: Coalitions
 
-    def done(self, trained: Trained | None) -> Scored:
+    def scored(self, trained: Trained | None) -> Scored:
         """Put the trained scores to the known ones."""
+        trainings, counts = 0, Counts()
         if trained is not None:
+            trainings, counts = len(self.todo), trained.counts
             if self.unknown is None:
                 self.scores = trained.scores
             else:
                 self.scores[self.unknown] = trained.scores
-        return Scored(self.batch, self.scores, len(self.todo) if trained is not None else 0)
+        n, draws = len(self.batch), len(self.scores)
+        return Scored(self.batch, self.scores, Done(trainings, draws, draws - n, n - trainings, counts))
 
 
 class Pace:
     """How many coalitions make so many seconds of work; grows from few, at most fourfold at a time.
 
-    A trainer whose scores depend on what is trained together, in their last digits, has a fixed `batch_size`, so that
-    they do not depend on the time.
+    Parameters
+    ----------
+    seconds : float
+    most : int
+        Largest batch.
+    fixed : int, optional
+        Size of all batches, whatever they take.
     """
 
-    def __init__(self, seconds: float, fixed: int | None = None) -> None:
+    def __init__(self, seconds: float, most: int, fixed: int | None = None) -> None:
+        self.most = most
         self._target = seconds
         self._seconds = self._trained = 0.0
         self._fixed = fixed
@@ -97,34 +199,22 @@ class Pace:
         # Old measurements fade: coalitions of one kind often come together.
         self._seconds, self._trained = 0.5 * self._seconds + seconds, 0.5 * self._trained + n
         fitting = self._target * self._trained / max(self._seconds, 1e-9)
-        self.size = int(np.clip(fitting, 1, min(4 * self.size, MAX_BATCH)))
+        self.size = int(np.clip(fitting, 1, min(4 * self.size, self.most)))
 
 
-def score_batches(schedule: Schedule, trainer: Trainer, memory: Memory | None = None) -> Generator[Scored, None, None]:
-    """Have every batch of the schedule trained and scored; batches come back in their order."""
-    if isinstance(trainer, Worker) and trainer.n_jobs > 1:
-        yield from _away(schedule, trainer, memory)
-    else:
-        yield from _here(schedule, trainer, memory)
-
-
-def _here(schedule: Schedule, trainer: Trainer, memory: Memory | None) -> Iterator[Scored]:
-    pace = Pace(SECONDS_HERE, getattr(trainer, "batch_size", None))
+def _here(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
+    trainer, memory = bench.trainer, bench.memory
+    pace = Pace(bench.seconds_here, bench.max_batch, trainer.batch_size)
     for piece in _pieces(schedule, memory, pace, 1):
         if not len(piece.todo):
-            yield piece.done(None)
+            yield piece.scored(None)
             continue
-        started = perf_counter()
-        if isinstance(trainer, Worker):
+        with Stopwatch(bench.clock) as watch:
             trained = trainer.train(piece.todo)
-            trainer.count(trained)
-        else:
-            trained = Trained(trainer.evaluate(piece.todo))
-        seconds = perf_counter() - started
-        pace.learn(len(piece.todo), seconds)
+        pace.learn(len(piece.todo), watch.seconds)
         if memory is not None:
-            memory.keep(piece.todo, trained, seconds)
-        yield piece.done(trained)
+            memory.keep(piece.todo, trained, watch.seconds)
+        yield piece.scored(trained)
 
 
 def _pieces(schedule: Schedule, memory: Memory | None, pace: Pace, n_jobs: int) -> Iterator[Piece]:
@@ -134,7 +224,7 @@ def _pieces(schedule: Schedule, memory: Memory | None, pace: Pace, n_jobs: int) 
     while True:
         # Towards the end pieces grow smaller, so that all processes end at about the same time.
         share = schedule.left() / (2 * n_jobs) if n_jobs > 1 else np.inf
-        size = min(4 * size, MAX_BATCH) if all_known else max(1, int(min(pace.size, share)))
+        size = min(4 * size, pace.most) if all_known else max(1, int(min(pace.size, share)))
         batch = schedule.take(size)
         if batch is None:
             return
@@ -158,9 +248,10 @@ def _coalitions_with(marked: AnyArray, batch: Coalitions) -> AnyArray:
     return before[batch.test_indptr[1:]] > before[batch.test_indptr[:-1]]
 
 
-def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[Scored]:
+def _away(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
     """Train in other processes, which joblib provides: on this machine or on a cluster."""
-    pace = Pace(SECONDS_AWAY)
+    trainer, memory = bench.trainer, bench.memory
+    pace = Pace(bench.seconds_away, bench.max_batch, trainer.batch_size)
     source = enumerate(_pieces(schedule, memory, pace, trainer.n_jobs))
     sent: dict[int, Piece] = {}
     ready = InOrder()
@@ -178,7 +269,7 @@ def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[S
                     sent[index] = piece
                     yield joblib.delayed(_train)(shared, index, piece.todo)
                 else:
-                    ready[index] = piece.done(None)
+                    ready[index] = piece.scored(None)
         except GeneratorExit:  # joblib has given up, and says why elsewhere
             raise
         except BaseException as error:
@@ -190,7 +281,7 @@ def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[S
             if len(piece.todo):
                 sent[index] = piece
             else:
-                ready[index] = piece.done(None)
+                ready[index] = piece.scored(None)
                 yield from ready.take()
         if not sent:
             return
@@ -203,11 +294,10 @@ def _away(schedule: Schedule, trainer: Any, memory: Memory | None) -> Iterator[S
                     for index, trained, seconds in results:
                         failures = 0
                         piece = sent.pop(index)
-                        trainer.count(trained)
                         pace.learn(len(piece.todo), seconds)
                         if memory is not None:
                             memory.keep(piece.todo, trained, seconds)
-                        ready[index] = piece.done(trained)
+                        ready[index] = piece.scored(trained)
                         yield from ready.take()
         except Exception as error:
             failures += 1
@@ -243,9 +333,9 @@ def _is_lost_worker(error: Exception) -> bool:
 def _train(shared: Any, index: int, coalitions: Coalitions) -> tuple[int, Trained, float]:
     """In a worker: train and score a piece."""
     trainer = _load(shared) if isinstance(shared, Path) else shared
-    started = perf_counter()
-    trained = trainer.train(coalitions)
-    return index, trained, perf_counter() - started
+    with Stopwatch() as watch:
+        trained = trainer.train(coalitions)
+    return index, trained, watch.seconds
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from localshapley import supports
 from localshapley.arrays import AnyArray, Floats
 from localshapley.cli.options import Run
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
+from localshapley.inputs.named import NAMES, named
 from localshapley.inputs.preparing import labels_of, prepare
 from localshapley.inputs.tables import read_table
-from localshapley.models.named import NAMES, named
 from localshapley.supports.base import Support
 
 SUPPORTS = {

@@ -20,20 +20,10 @@ from scipy import sparse
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.drawn import Drawn, inner_pairs, max_by
-from localshapley.games import SupportGraph
+from localshapley.estimate.tuning import TUNED, Tuning
 
 N_LEVELS = 4  # terms of a curve over sizes: a cubic
-# docs/decisions/0006-sampling.md has the measurements behind these.
-POOLED_RIDGE = 0.1  # of the curve over sizes that all games share
-LEVEL_RIDGE = 0.05  # of a game's own curve over sizes
-PLAYER_RIDGE = 0.075  # of players and slopes, times the number of players
-MAX_STEPS = 4  # of conjugate gradients in a fit
-PRECISION = 1e-6  # of a fit, at which they end before
-LEAST_WEIGHT = 0.05  # in the fit, of subsets that are sure to be drawn
 N_BINS = 8  # of the sizes, in the variance model
-PRIOR_DRAWS = 1.0  # at the pooled variance, for each factor of the variance model
-INFLATION = 0.3  # of the variance, times 1 / (effective number of draws)
-SMOOTHING = 0.2  # share of the variance model in a residual's variance
 N_SPREAD = 64  # columns that stand for the covariances: one bit of a word each
 
 Sample: TypeAlias = tuple[Ints, Indices, Ints, Indices, Floats, Floats, Floats, int, Indices]
@@ -47,6 +37,7 @@ class CrossFit:
     ----------
     drawn : Drawn
         The round, with all of its draws scored.
+    tuning : Tuning, optional
 
     Attributes
     ----------
@@ -56,9 +47,9 @@ class CrossFit:
         Variance of the residuals of each stratum, by the variance model.
     """
 
-    def __init__(self, drawn: Drawn) -> None:
+    def __init__(self, drawn: Drawn, tuning: Tuning = TUNED) -> None:
         collection, strata = drawn.collection, drawn.strata
-        self._drawn = drawn
+        self._drawn, self._tuning = drawn, tuning
         self._graph = graph = collection.graph
         inner, self._row, self._stratum = inner_pairs(collection, strata)
         self._game = strata.game[self._stratum]
@@ -92,11 +83,11 @@ class CrossFit:
         of_player, of_game = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
         add_variances(graph.indptr, graph.players, *self._sample, of_player, of_game)
         first, second = (
-            p + by_player(graph, np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
+            p + graph.by_player(np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
         )
         first = np.maximum(first, 0.0)
         # Few draws of uneven weight know their own variance badly: 1 + 1/(effective number of draws).
-        seen = first + INFLATION * np.divide(second, first, out=np.zeros_like(first), where=first > 0)
+        seen = first + self._tuning.inflation * np.divide(second, first, out=np.zeros_like(first), where=first > 0)
         # A stratum's U·(1−p)/p subsets of weight 1/(k·C) or 1/((n−k)·C), spread evenly over the players.
         log_share = drawn.log_share()
         rest = -np.expm1(np.minimum(log_share, 0.0)) * np.exp(
@@ -104,7 +95,8 @@ class CrossFit:
         )
         each = self.sigma2 * np.where(drawn.expected < drawn.unknown, rest, 0.0) / (strata.k * (strata.n - strata.k))
         expected = np.bincount(strata.game, weights=each, minlength=graph.n_games)
-        return (1 - SMOOTHING) * seen + SMOOTHING * by_player(graph, np.repeat(expected, graph.sizes))
+        smoothing = self._tuning.smoothing
+        return (1 - smoothing) * seen + smoothing * graph.by_player(np.repeat(expected, graph.sizes))
 
     def spread(self) -> Floats:
         """Columns, one row for each player, whose products have the covariances of the values as mean."""
@@ -128,7 +120,8 @@ class CrossFit:
         position = strata.position[stratum]
         weight = self._weights()
         alone = np.where((row >= drawn.before) & (folds[row] > 0) & (folds[row] & (folds[row] - 1) == 0), folds[row], 0)
-        targets = _without_pooled_level(y, gain[self._game], position, weight, alone, drawn.n_folds)
+        ridge = self._tuning.pooled_ridge
+        targets = _without_pooled_level(y, gain[self._game], position, weight, alone, drawn.n_folds, ridge)
         by_game = np.argsort(stratum, kind="stable")
         values = np.zeros((drawn.n_folds, len(graph.players)))
         residual = np.zeros(len(row))
@@ -148,10 +141,10 @@ class CrossFit:
             drawn.n_folds,
             collection.indptr,
             collection.players,
-            LEVEL_RIDGE,
-            PLAYER_RIDGE,
-            MAX_STEPS,
-            PRECISION,
+            self._tuning.level_ridge,
+            self._tuning.player_ridge,
+            self._tuning.max_steps,
+            self._tuning.precision,
             values,
             residual,
         )
@@ -169,7 +162,7 @@ class CrossFit:
         log_pi = self._log_pi[self._row]
         log_root = 0.5 * np.log(strata.k * (strata.n - strata.k))
         log_weight = -log_pi - strata.log_subsets[stratum] - log_root[stratum]
-        log_weight += np.log(np.maximum(-np.expm1(np.minimum(log_pi, 0.0)), LEAST_WEIGHT))
+        log_weight += np.log(np.maximum(-np.expm1(np.minimum(log_pi, 0.0)), self._tuning.least_weight))
         typical = -np.log(np.maximum(drawn.expected, 1e-300)) - log_root
         some = drawn.expected > 0
         largest = max_by(strata.game[some], typical[some], self._graph.n_games)
@@ -182,12 +175,8 @@ class CrossFit:
         sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
         surprise = max(float(np.mean(gain**2)), float(np.mean(y**2)) if len(y) else 0.0)
         surprise = surprise or drawn.collection.scale**2  # scores that were all the same
-        return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise)
-
-
-def by_player(graph: SupportGraph, by_game: Floats) -> Floats:
-    """Sum what each player has in its games, from an array aligned with the games' players."""
-    return np.bincount(graph.players, weights=by_game, minlength=graph.n_players).astype(np.float64)
+        prior = self._tuning.prior_draws
+        return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise, prior)
 
 
 def _full_scores(drawn: Drawn) -> Floats:
@@ -201,7 +190,7 @@ def _full_scores(drawn: Drawn) -> Floats:
 
 
 def _without_pooled_level(
-    y: Floats, gain: Floats, position: Floats, weight: Floats, alone: Indices, n_folds: int
+    y: Floats, gain: Floats, position: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float
 ) -> Floats:
     """`y` less a cubic in the size (and one times the game's gain) that all games share; one row per fold.
 
@@ -218,12 +207,12 @@ def _without_pooled_level(
     out = np.empty((n_folds, len(y)))
     for f in range(n_folds):
         known = grams.sum(axis=0) - grams[f]
-        ridge = POOLED_RIDGE * np.eye(2 * N_LEVELS)
-        out[f] = y - columns @ np.linalg.solve(known[:, :-1] + ridge, known[:, -1])
+        penalty = ridge * np.eye(2 * N_LEVELS)
+        out[f] = y - columns @ np.linalg.solve(known[:, :-1] + penalty, known[:, -1])
     return out
 
 
-def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: float) -> Floats:
+def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: float, prior: float) -> Floats:
     """Variance of the residuals of each stratum: a factor of the game times a factor of the size.
 
     Both are drawn towards the pooled variance, so that a game without a surprise so far is not taken for certain;
@@ -237,8 +226,8 @@ def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: f
     n_game, n_size = np.bincount(game, minlength=n_games), np.bincount(size, minlength=N_BINS)
     for _ in range(3):
         relative = np.bincount(size, weights=squared / of_game[game], minlength=N_BINS)
-        of_size = (relative + PRIOR_DRAWS) / (n_size + PRIOR_DRAWS)
+        of_size = (relative + prior) / (n_size + prior)
         relative = np.bincount(game, weights=squared / of_size[size], minlength=n_games)
-        of_game = (relative + PRIOR_DRAWS * pooled) / (n_game + PRIOR_DRAWS)
+        of_game = (relative + prior * pooled) / (n_game + prior)
     model: Floats = of_game[strata.game] * of_size[bin_of]
     return model

@@ -56,6 +56,11 @@ class Drawn:
         return np.equal(self.expected, self.unknown)
 
     @property
+    def leaves_any(self) -> bool:
+        """Whether there was any subset to draw."""
+        return bool((self.unknown > 0.5).any())
+
+    @property
     def n_draws(self) -> int:
         """Subsets drawn, over all games."""
         return int(self.counts.sum() + self.unknown[self.whole].sum())

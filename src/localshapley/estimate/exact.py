@@ -108,9 +108,9 @@ class ExactSum:
     def values(self) -> Floats:
         """One value per player."""
         graph = self._graph
-        common = np.repeat(self._common, graph.sizes)
-        return self._members + np.bincount(graph.players, weights=common, minlength=graph.n_players)
+        return self._members + graph.by_player(np.repeat(self._common, graph.sizes))
 
-    def matrix(self) -> sparse.csr_array | None:
-        """`φ_z(v_t)` as a test × player matrix, where it was asked for."""
-        return None if self._matrix is None else self._graph.matrix(self._matrix)
+    def matrix(self) -> sparse.csr_array:
+        """`φ_z(v_t)` as a test × player matrix; `per_test` must have been asked for."""
+        assert self._matrix is not None
+        return self._graph.matrix(self._matrix)

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.linear_model import LogisticRegression
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError
-from localshapley.problem import Checked, check
+from localshapley.inputs.data import read_data
+from localshapley.inputs.task import Task, make_task
 
 
 class NodeData(NamedTuple):
@@ -33,13 +33,11 @@ class NodeData(NamedTuple):
     train: Ints
     test: Ints
 
-    def checked(self, *, score: Any = None, empty: float | None = None, seed: int = 0) -> Checked:
-        """Check rows, labels and score as for any classifier with probabilities."""
+    def task(self, *, score: Any = None, empty: float | None = None, seed: int = 0) -> tuple[Task, list[str]]:
+        """The task of a classifier with probabilities, and what the user should know."""
         X, y = self.features, self.labels
-        return check(
-            X[self.train], y[self.train], X[self.test], y[self.test],
-            model=LogisticRegression(), score=score, empty=empty, seed=seed,
-        )  # fmt: skip
+        data = read_data(X[self.train], y[self.train], X[self.test], y[self.test])
+        return make_task(data, classifies=True, has_proba=True, score=score, empty=empty, seed=seed)
 
 
 def read_graph(adjacency: Any, X: Any, y: Any, train: Any, test: Any) -> NodeData:

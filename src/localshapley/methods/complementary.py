@@ -10,18 +10,34 @@ its complement come together, and their means over all players cancel.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.methods.rounds import Rounds
+from localshapley.methods.rounds import InRounds, Rounds
+from localshapley.workers import Bench
 
 MAX_CELLS = 2**26
 """Pairs of a player and a size that are kept apart, over all games."""
 GOLDEN = (5**0.5 - 1) / 2
 """Steps of this length around a circle are spread evenly, however many they are."""
+
+
+@dataclass(frozen=True)
+class Complementary(InRounds):
+    """A coalition of all rows against its complement; rarely drawn sizes bias the values."""
+
+    name = "complementary"
+    plays_all = True
+    keeps_tests = False
+
+    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Pairs:
+        """The run of this method."""
+        return Pairs(graph, bench, self, seed)
 
 
 class Cells:
@@ -78,17 +94,11 @@ class Cells:
         return int((self.counts.sum(axis=0)[:, :-1] == 0).sum())
 
 
-class Complementary(Rounds):
-    """Draws a random coalition of every game, of sizes spread from 1 to `n − 1`, and trains it and its complement.
+class Pairs(Rounds):
+    """Draws a random coalition of every game, of sizes spread from 1 to `n − 1`, and trains it and its complement."""
 
-    Parameters
-    ----------
-    graph : SupportGraph
-    seed : int
-    """
-
-    def __init__(self, graph: SupportGraph, seed: int) -> None:
-        super().__init__(graph, seed, 2 * int((graph.sizes > 1).sum()))
+    def __init__(self, graph: SupportGraph, bench: Bench, method: InRounds, seed: int) -> None:
+        super().__init__(graph, bench, method, seed, 2 * int((graph.sizes > 1).sum()))
         if (graph.sizes**2).sum() > MAX_CELLS:
             raise InvalidArgumentError(
                 f"method='complementary' keeps every player and size apart, too many for {graph.sizes.max():,} players "
@@ -141,8 +151,9 @@ class Complementary(Rounds):
         """How much has no draw."""
         empty, cells = sum(c.n_empty for c in self._cells), int((self.graph.sizes * (self.graph.sizes - 1)).sum())
         if not empty:
-            return []
+            return super().notes
         return [
+            *super().notes,
             f"{empty:,} of {cells:,} sizes of a coalition, over all players, have no draw: the means of other players "
-            "stand in for them, and the values are biased."
+            "stand in for them, and the values are biased.",
         ]

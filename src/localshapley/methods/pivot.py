@@ -6,39 +6,74 @@ probability that another game would have drawn the subset with, and is biased wh
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import gammaln
+from dataclasses import dataclass
 
-from localshapley.arrays import Floats, Ints
-from localshapley.coalitions.sampled import Collection
+import numpy as np
+
+from localshapley.coalitions.sampled import Collection, log_subsets
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.methods.base import Method, Run
+from localshapley.methods.settings import Settings
 from localshapley.stopping import Look, Rule
+from localshapley.workers import Bench, Work
 
 FIRST_DRAWS = 100
 
 
-class PivotSampler:
-    """Draws subsets as the paper does, `draws` for each game, and keeps those whose pivot the game is.
+@dataclass(frozen=True)
+class Pivot(Method):
+    """The paper's LSMR-A with corrected weights: unbiased, noisy, for comparison."""
+
+    name = "pivot"
+    keeps_tests = False
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> PivotRun:
+        """Begin a run."""
+        return PivotRun(graph, bench, settings, self.title)
+
+
+class PivotRun(Run):
+    """Draws subsets as the paper does, so many for each game, and keeps those whose pivot the game is.
 
     Parameters
     ----------
     graph : SupportGraph
-    seed : int
+    bench : Bench
+    settings : Settings
+    title : str
     printed : bool
         Whether to weigh as the paper prints it.
     """
 
-    def __init__(self, graph: SupportGraph, seed: int, *, printed: bool) -> None:
-        self.graph, self._printed = graph, printed
-        self.collection = Collection(graph, seed)
+    def __init__(
+        self, graph: SupportGraph, bench: Bench, settings: Settings, title: str, *, printed: bool = False
+    ) -> None:
+        self.graph, self.title, self._bench, self._printed = graph, title, bench, printed
+        self.total, self.first_look = settings.budget, FIRST_DRAWS * graph.n_games
+        self.collection = Collection(graph, settings.seed)
         self.draws = self._last = 0  # for each game
         self._found = 0
         self._halves = np.zeros(2, dtype=np.int64)
         self._hits = np.zeros((0, 2), dtype=np.int64)  # by row and half of the draws
 
-    def check(self, budget: int) -> None:
-        """Any budget will do until the first draw."""
+    def train(self) -> Work:
+        """The subsets that are new."""
+        yield from self._bench.work_off(self.collection, self.collection)
+
+    @property
+    def distinct(self) -> int:
+        """Subsets trained."""
+        return self.collection.n_scored
+
+    @property
+    def planned(self) -> int:
+        """Subsets drawn."""
+        return self.collection.n_rows
+
+    def cut_short(self) -> None:
+        """Forget subsets that are not trained; a round that is not finished would be a biased one."""
+        self.collection.truncate(self.collection.n_scored)
 
     @property
     def ended(self) -> str:
@@ -102,10 +137,10 @@ class PivotSampler:
         row = np.repeat(np.arange(collection.n_rows), np.diff(collection.pair_indptr))
         k = collection.sizes[row]
         n = graph.sizes[collection.games]
-        log_chance = -np.log(n + 1) - _log_subsets(n, k)
+        log_chance = -np.log(n + 1) - log_subsets(n, k)
         if not self._printed:
             log_chance = log_chance[collection.pair_indptr[:-1]][row]  # of the pivot, the first game of each row
-        scaled = collection.scores * np.exp(-_log_subsets(n, k) - log_chance)
+        scaled = collection.scores * np.exp(-log_subsets(n, k) - log_chance)
         sums, squares = np.zeros((2, graph.n_players)), np.zeros(graph.n_players)
         add_weighted(
             collection.indptr,
@@ -131,15 +166,3 @@ class PivotSampler:
             seconds=seconds,
             scale=collection.scale,
         )
-
-    def by_game(self) -> Floats:
-        """Values game by game are not kept here."""
-        raise NotImplementedError
-
-    def spread(self, stderr: Floats) -> None:
-        """Covariances are not kept here."""
-
-
-def _log_subsets(n: Ints, k: Ints) -> Floats:
-    out: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return out

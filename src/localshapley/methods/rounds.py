@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
+from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
+from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, Singles, offsets
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.methods.base import GLOBAL_NOTE, Method, Run
+from localshapley.methods.settings import Settings
 from localshapley.stopping import Look, Rule
+from localshapley.workers import Bench, Work
 
 FIRST_DRAWS = 10
-MAX_NUMBERS = 2**22
-"""Numbers of a block of draws, and scores of a batch, in memory at a time."""
 
 
-class Rounds(ABC):
+@dataclass(frozen=True)
+class InRounds(Method):
+    """A method that draws every game again and again.
+
+    Parameters
+    ----------
+    max_numbers : int
+        Numbers of a block of draws, and scores of a batch, in memory at a time.
+    """
+
+    max_numbers: int = field(default=2**22, kw_only=True, repr=False)
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Rounds:
+        """Begin a run; a budget that is too small for two draws of all games is refused."""
+        run = self.make_run(graph.apart() if settings.per_test else graph, bench, settings.seed)
+        needed = run.planned + 2 * run.each
+        if settings.budget is not None and settings.budget < needed:
+            raise InvalidArgumentError(
+                f"budget={settings.budget:,} is too small: {needed:,} trainings are the least for a standard error "
+                "(all games twice). Give more, or fewer rows."
+            )
+        run.total, run.first_look = settings.budget, run.planned + FIRST_DRAWS * run.each
+        return run
+
+    @abstractmethod
+    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Rounds:
+        """The run of this method."""
+
+
+class Rounds(Run):
     """Draws of every game, in rounds; a round is worked off in blocks, which fit into memory.
 
     A block has at most as many draws as there were before it, so that not all is lost when time is up.
@@ -28,6 +60,8 @@ class Rounds(ABC):
     Parameters
     ----------
     graph : SupportGraph
+    bench : Bench
+    method : InRounds
     seed : int
     each : int
         Most trainings of one draw of all games.
@@ -45,8 +79,9 @@ class Rounds(ABC):
     first_block = 2
     """Draws of the first block."""
 
-    def __init__(self, graph: SupportGraph, seed: int, each: int) -> None:
-        self.graph, self.each = graph, each
+    def __init__(self, graph: SupportGraph, bench: Bench, method: InRounds, seed: int, each: int) -> None:
+        self.graph, self.bench, self.each = graph, bench, each
+        self.title, self._is_global = method.title, method.plays_all
         self.draws = self.n_scored = 0
         self.nothing, self.whole = np.zeros((2, graph.n_tests))
         self.n_slots, n_games = len(graph.players), graph.n_games
@@ -58,8 +93,8 @@ class Rounds(ABC):
         self._lock = Lock()  # coalitions may be taken in another thread than the one that scores come back in
         self._last = self._pending = self._in_block = 0
         self._scale = 1.0
-        self._batch_size = max(1, MAX_NUMBERS // int(graph.tests_per_game.max(initial=1)))
-        self._block_size = max(1, MAX_NUMBERS // max(self.n_slots, graph.n_tests, 1))
+        self._batch_size = max(1, method.max_numbers // int(graph.tests_per_game.max(initial=1)))
+        self._block_size = max(1, method.max_numbers // max(self.n_slots, graph.n_tests, 1))
 
     # What an estimator has to say.
 
@@ -81,7 +116,7 @@ class Rounds(ABC):
 
     def _tests(self, draw: int, game: int) -> Indices:
         """The test rows that it is scored on."""
-        return self.tests_of(game)
+        return self.graph.tests_of(game)
 
     @abstractmethod
     def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
@@ -102,25 +137,34 @@ class Rounds(ABC):
     @property
     def notes(self) -> list[str]:
         """What a reader of the values should know."""
-        return []
+        return [GLOBAL_NOTE] if self._is_global else []
 
-    # The rows of a run, as the engine wants them.
+    # The coalitions of a round: the run is their schedule, and takes in their scores.
+
+    def begin(self) -> Work:
+        """The empty and the full coalition of every game."""
+        yield from self.bench.work_off(self, self)
+
+    def train(self) -> Work:
+        """The coalitions of the round; what follows may depend on the scores of those before."""
+        while self.left() > 0:
+            yield from self.bench.work_off(self, self)
 
     @property
-    def collection(self) -> Rounds:
-        """The coalitions of the run."""
-        return self
-
-    @property
-    def n_rows(self) -> int:
+    def planned(self) -> int:
         """Coalitions scored, and to be scored for the draws so far, at most."""
         return self.n_scored + self.left()
+
+    @property
+    def distinct(self) -> int:
+        """Coalitions scored."""
+        return self.n_scored
 
     def left(self) -> int:
         """Coalitions still to be scored, at most."""
         return len(self._queue) - self._answered + self._later() + self._pending * self.each
 
-    def truncate(self, n_rows: int) -> None:
+    def cut_short(self) -> None:
         """Forget the draws that are not finished."""
         self._queue, self._given, self._answered = np.empty((0, 2), dtype=np.int64), 0, 0
         self._pending = self._in_block = 0
@@ -140,7 +184,7 @@ class Rounds(ABC):
         for draw, game, key in zip(draws.tolist(), games.tolist(), ids[:, 1].tolist(), strict=True):
             whole = self.graph.game(game)
             members.append(whole[:key] if self._ends else self._members(draw, game, key))
-            tests.append(self.tests_of(game) if self._ends else self._tests(draw, game))
+            tests.append(self.graph.tests_of(game) if self._ends else self._tests(draw, game))
         return Batch(
             offsets(np.array([len(m) for m in members])),
             np.concatenate(members),
@@ -179,10 +223,6 @@ class Rounds(ABC):
                 self.whole[here] = found
         self._scale = float(np.abs([self.sums(self.nothing), self.sums(self.whole)]).max()) or 1.0
 
-    def tests_of(self, game: int) -> Indices:
-        """The test rows of a game."""
-        return self.graph.tests[self.graph.test_indptr[game] : self.graph.test_indptr[game + 1]]
-
     def sums(self, of_tests: Floats) -> Floats:
         """Sums over the test rows of each game, of numbers in the order of `graph.tests`."""
         found: Floats = np.add.reduceat(of_tests, self.graph.test_indptr[:-1], axis=-1)
@@ -219,18 +259,9 @@ class Rounds(ABC):
 
     # Rounds and what they say.
 
-    def check(self, budget: int) -> None:
-        """Refuse a budget that is too small for two draws."""
-        needed = self.n_rows + 2 * self.each
-        if budget < needed:
-            raise InvalidArgumentError(
-                f"budget={budget:,} is too small: {needed:,} trainings are the least for a standard error (all games "
-                "twice). Give more, or fewer rows."
-            )
-
     @property
     def can_look(self) -> bool:
-        """Whether there are draws enough for values and their errors."""
+        """Whether there are finished draws enough for values and their errors: they stand for themselves."""
         return self.draws > 1
 
     @property
@@ -259,9 +290,9 @@ class Rounds(ABC):
             self._in_block = 0
         self._found, variance, halves = self._estimate()
         return Look(
-            values=self._by_player(self._found),
-            stderr=np.sqrt(self._by_player(variance)),
-            halves=np.array([self._by_player(half) for half in halves]),
+            values=self.graph.by_player(self._found),
+            stderr=np.sqrt(self.graph.by_player(variance)),
+            halves=np.array([self.graph.by_player(half) for half in halves]),
             previous=None if previous is None else previous.values,
             draws_per_game=self.draws,
             draws_since=self._last,
@@ -271,14 +302,6 @@ class Rounds(ABC):
             exact=not self.each,
         )
 
-    def _by_player(self, of_slots: Floats) -> Floats:
-        graph = self.graph
-        return np.bincount(graph.players, weights=of_slots, minlength=graph.n_players).astype(np.float64)
-
-    def by_game(self) -> Floats:
-        """Values of the players of each game, at the last look."""
-        return self._found
-
-    def spread(self, stderr: Floats) -> Singles | None:
-        """Covariances are not kept here."""
-        return None
+    def by_test(self) -> sparse.csr_array:
+        """Values of the players of each test row, which is a game of its own."""
+        return self.graph.matrix_of_games(self._found)

@@ -1,30 +1,52 @@
-"""Rounds of sampling: what to draw, round by round, and the rounds put together.
+"""LSMR-A: subsets are drawn, each is trained once and scored wherever it counts; unbiased, with standard errors.
 
-How a round is drawn is described by `drawn.Drawn`; what it says is worked out in `crossfit`.
+What a round draws is designed by `design`, how likely each subset was to be drawn is described by `estimate.drawn`, and
+what the draws say is worked out in `estimate.crossfit`. Here rounds are sized, and put together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Indices, Singles
+from localshapley.arrays import AnyArray, Floats, Singles
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
-from localshapley.estimate.crossfit import N_SPREAD, CrossFit, by_player
+from localshapley.estimate.crossfit import N_SPREAD, CrossFit
 from localshapley.estimate.drawn import Drawn, inner_pairs
+from localshapley.estimate.tuning import TUNED, Tuning
 from localshapley.games import SupportGraph
+from localshapley.methods.base import Method, Run
+from localshapley.methods.design import Design, least_draws
+from localshapley.methods.exact import Exact
+from localshapley.methods.settings import Settings
 from localshapley.stopping import Look, Rule
+from localshapley.workers import Bench, Work
 
-# docs/decisions/0006-sampling.md has the measurements behind these.
-FIRST_DRAWS = 6  # of each game in the first round, where a target is to be reached
-LEAST_DRAWS = 5  # of each game in the first round, where a budget is to be spent
-EASY_GAME = 64  # subsets: cheaper to train them all than to sample them to any target worth having
-MAX_GROWTH = 2.0  # of a round over all before, on the way to a target
-N_FOLDS = 4
-FEW_FOLDS = 2  # where games have fewer than eight draws
-MAX_SPREAD = 2**18  # rows up to which the columns that stand for the covariances are kept
+
+@dataclass(frozen=True)
+class Sample(Method):
+    """Unbiased sampling with standard errors (LSMR-A, corrected); exact where the budget allows every subset.
+
+    Parameters
+    ----------
+    tuning : `localshapley.estimate.tuning.Tuning`, optional
+    """
+
+    name = "sample"
+    tuning: Tuning = TUNED
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+        """Begin a run."""
+        if settings.budget is not None:
+            # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
+            distinct = Exact().count_if_within(graph, settings.budget)
+            if distinct is not None:
+                return Exact().enumerate(graph, bench, settings, distinct)
+        games = graph.apart() if settings.per_test else graph
+        return SampleRun(games, bench, settings, self.title, self.tuning)
 
 
 @dataclass(frozen=True)
@@ -52,7 +74,7 @@ class Round:
     exact: bool
 
 
-class RoundSampler:
+class SampleRun(Run):
     """Draws rounds of subsets, estimates the values from each round, and puts the rounds together.
 
     The empty coalition and every full support are trained first, always.
@@ -60,40 +82,59 @@ class RoundSampler:
     Parameters
     ----------
     graph : SupportGraph
-    seed : int
+    bench : Bench
+    settings : Settings
+    title : str
+    tuning : Tuning, optional
     eager : bool
         Whether to take small games whole at once, and a game's size as soon as half of its subsets would be drawn.
     """
 
-    def __init__(self, graph: SupportGraph, seed: int, *, eager: bool = False) -> None:
-        self.graph = graph
+    def __init__(
+        self,
+        graph: SupportGraph,
+        bench: Bench,
+        settings: Settings,
+        title: str,
+        tuning: Tuning = TUNED,
+        *,
+        eager: bool = False,
+    ) -> None:
+        self.graph, self.title, self.total, self.tuning = graph, title, settings.budget, tuning
         self.strata = Strata(graph)
-        self.collection = Collection(graph, seed)
+        self.collection = Collection(graph, settings.seed)
         self.rounds: list[Round] = []
-        self._seed = seed
-        self._eager = eager
-        self._fullness = 0.5 if eager else 1.0
+        self._bench, self._seed, self._eager = bench, settings.seed, eager
         self._learns = False
         self._sigma2: Floats | None = None
-        self._u: Floats = np.zeros(0)
         self._spread: Floats | None = None
         everyone = [graph.game(g) for g in range(graph.n_games)]
-        self._full = self.collection.add_sure([np.empty(0, dtype=np.int32), *everyone])[1:]
+        full = self.collection.add_sure([np.empty(0, dtype=np.int32), *everyone])[1:]
+        nothing = np.zeros(len(self.strata.k))
+        none_drawn = np.zeros((len(nothing), self.tuning.few_folds), dtype=np.int32)
+        self.drawn = Drawn(self.strata, self.collection, full, 0, nothing, nothing, nothing, none_drawn)
+        self.first_look = self.collection.n_rows + self.tuning.first_draws * graph.n_games
+        if settings.budget is not None:
+            self._check(settings.budget)
 
-    def check(self, budget: int) -> None:
+    def _check(self, budget: int) -> None:
         """Refuse a budget that is too small for one round."""
-        if budget < self.collection.n_rows + int(self._needed(self._unknown_at_first(), FEW_FOLDS)):
+        least = int(self._least_draws(self._unknown_at_first()))
+        if budget < self.collection.n_rows + least:
             raise self._too_small(budget)
 
     def _too_small(self, budget: float) -> InvalidArgumentError:
         """Asks for a budget with which a first round can be had however its numbers of draws are rounded."""
         unknown = self._unknown_at_first()
-        rounding = FEW_FOLDS * len(np.unique(self.strata.game[unknown > FEW_FOLDS]))
-        enough = self.collection.n_rows + int(self._needed(unknown, FEW_FOLDS)) + rounding
+        rounding = self.tuning.few_folds * len(np.unique(self.strata.game[unknown > self.tuning.few_folds]))
+        enough = self.collection.n_rows + int(self._least_draws(unknown)) + rounding
         return InvalidArgumentError(
             f"budget is too small: the empty coalition, the full supports of {self.graph.n_games} games and a few "
             f"draws for each take {enough:,} trainings, it is {budget:,.0f}. Give more, or value fewer test rows."
         )
+
+    def _least_draws(self, unknown: Floats) -> float:
+        return least_draws(self.strata, unknown, self.tuning.few_folds, self.tuning.few_folds)
 
     def _unknown_at_first(self) -> Floats:
         """Subsets of each stratum that are no other game's full support."""
@@ -102,7 +143,7 @@ class RoundSampler:
         graph, strata = self.graph, self.strata
         left = strata.n_subsets.copy()
         holding = np.empty(graph.n_games, dtype=np.int32)
-        for row in np.unique(self._full[graph.sizes > 0]):
+        for row in np.unique(self.drawn.full[graph.sizes > 0]):
             start, stop = self.collection.indptr[row], self.collection.indptr[row + 1]
             players, k = self.collection.players[start:stop], int(stop - start)
             n = games_holding(players, k, graph.indptr, graph.players, graph.where_indptr, graph.where, holding)
@@ -110,142 +151,125 @@ class RoundSampler:
             left[strata.indptr[larger] + k - 1] -= 1
         return left
 
-    def _needed(self, unknown: Floats, n_folds: int) -> float:
-        """Draws without which a round would leave a stratum next to no chance: its error would be missed, too.
+    def begin(self) -> Work:
+        """The empty coalition and every full support."""
+        yield from self.train()
 
-        Strata with fewer subsets than folds must be taken whole; games with others need a draw for each fold.
-        """
-        forced = unknown <= n_folds
-        return float(unknown[forced].sum()) + FEW_FOLDS * len(np.unique(self.strata.game[~forced]))
+    def train(self) -> Work:
+        """The subsets that are drawn and not trained yet."""
+        yield from self._bench.work_off(self.collection, self.collection)
 
-    def _least(self) -> int:
-        """Draws without which a round is not worth it."""
-        return FEW_FOLDS * int((self.graph.sizes > 1).sum())
+    @property
+    def distinct(self) -> int:
+        """Subsets trained."""
+        return self.collection.n_scored
+
+    @property
+    def planned(self) -> int:
+        """Subsets drawn."""
+        return self.collection.n_rows
+
+    def cut_short(self) -> None:
+        """Forget subsets that are not trained; a round that is not finished would be a biased one."""
+        self.collection.truncate(self.collection.n_scored)
 
     @property
     def ended(self) -> str:
         """Why there is no further round; empty if it is for the budget."""
-        return "" if (self._u > 0.5).any() else "every subset trained"
+        return "" if self.drawn.leaves_any else "every subset trained"
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
         """Draw the next round, at most `left` new subsets; False if that is not worth it."""
-        least = self._least()
-        n_games = max(least // FEW_FOLDS, 1)
+        tuning = self.tuning
+        least = tuning.few_folds * int((self.graph.sizes > 1).sum())  # without which a round is not worth it
+        n_games = max(least // tuning.few_folds, 1)
         if rule is None:
             draws = self._share_of(left, n_games)
         elif look is None:
-            draws = n_games * max(FIRST_DRAWS, rule.step)
+            draws = n_games * max(tuning.first_draws, rule.step)
         else:
             drawn = sum(r.draws for r in self.rounds)
             counted = drawn - self.rounds[0].draws  # the first round will not count any more
             wanted = 1.0 if rule.aim is None else 1.05 * (look.relative_error / rule.aim) ** 2
             wanted = wanted * (counted or drawn) - counted
-            draws = max(float(np.clip(wanted, drawn / 3, MAX_GROWTH * drawn)), n_games * max(FEW_FOLDS, rule.step))
+            wanted = float(np.clip(wanted, drawn / 3, tuning.max_growth * drawn))
+            draws = max(wanted, n_games * max(tuning.few_folds, rule.step))
         if look is not None and min(draws, left) < least:
             return False
         drew = self.draw_round(min(draws, left), left)
-        if not drew and look is None and (self._u > 0.5).any():
+        if not drew and look is None and self.drawn.leaves_any:
             raise self._too_small(self.collection.n_rows + left)
         return drew
 
     def _share_of(self, left: float, n_games: int) -> float:
         """Draws of the next round where a budget is to be spent: an eighth to learn from, then the rest."""
         if not self.rounds:
-            self._learns = left >= 3 * LEAST_DRAWS * n_games
-            return max(left / 8, LEAST_DRAWS * n_games) if self._learns else left
+            self._learns = left >= 3 * self.tuning.least_draws * n_games
+            return max(left / 8, self.tuning.least_draws * n_games) if self._learns else left
         # What reuse leaves over at the end is too little for a good round.
         return left if self._learns and len(self.rounds) == 1 else 0.0
 
     def draw_round(self, draws: float, most: float) -> bool:
         """Draw about so many subsets, at most `most` new ones; False if there is none to draw."""
         collection, strata = self.collection, self.strata
-        self._before = collection.n_rows
-        self._known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
-        self._u = np.maximum(strata.n_subsets - self._known, 0.0)
-        self._m, self._n_folds = self._u, FEW_FOLDS
-        self._counts = np.zeros((len(self._u), FEW_FOLDS), dtype=np.int32)
-        if draws < 1 or not (self._u > 0.5).any():
+        before = collection.n_rows
+        known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
+        unknown = np.maximum(strata.n_subsets - known, 0.0)
+        none_drawn = np.zeros((len(unknown), self.tuning.few_folds), dtype=np.int32)
+        self.drawn = Drawn(strata, collection, self.drawn.full, before, known, unknown, unknown, none_drawn)
+        if draws < 1 or not self.drawn.leaves_any:
             return False
-        of_game = np.bincount(strata.game, weights=self._u, minlength=self.graph.n_games)
-        self._easy = (of_game <= EASY_GAME)[strata.game] if self._eager else np.zeros(len(self._u), dtype=bool)
-        easy = self._u[self._easy].sum()
+        design, draws = self._design(unknown, draws, most)
+        while design.least <= most:
+            expected, whole = design.expected(min(draws, float(most)))
+            counts = design.rounded(np.where(whole, 0.0, expected), [self._seed, len(self.rounds)])
+            self.drawn = replace(self.drawn, expected=expected, counts=counts)
+            self._take(whole)
+            if collection.n_rows - before <= most:
+                return collection.n_rows > before
+            collection.truncate(before)
+            if draws <= design.least:
+                break
+            draws = max(0.9 * min(draws, float(most)), design.least)
+        return False
+
+    def _design(self, unknown: Floats, draws: float, most: float) -> tuple[Design, float]:
+        """The plan of a round of about so many draws, and how many it takes at least."""
+        strata, n_games = self.strata, self.graph.n_games
+        of_game = np.bincount(strata.game, weights=unknown, minlength=n_games)
+        at_once = (of_game <= self.tuning.easy_game)[strata.game] if self._eager else np.zeros(len(unknown), dtype=bool)
+        easy = unknown[at_once].sum()
         if easy > most / 2:
-            self._easy[:] = False
+            at_once[:] = False
             easy = 0.0
         elif not self.rounds:
             draws += easy
-        few = self._u[self._u <= N_FOLDS].sum()  # strata that must be taken whole, for want of one subset a fold
-        self._n_folds = N_FOLDS if draws >= 2 * max(N_FOLDS * self.graph.n_games, few) else FEW_FOLDS
-        needed = self._needed(self._u, self._n_folds)
-        draws = max(draws, needed + easy)
-        while needed <= most:
-            self._m, whole = self._design(min(draws, float(most)))
-            self._counts = self._round_off(np.where(whole, 0.0, self._m))
-            n_new = int(self._counts.sum() + self._u[whole].sum())
-            n_players = int((self._counts.sum(axis=1) * strata.k).sum() + (self._u[whole] * strata.k[whole]).sum())
-            collection.reserve(n_new + 1, n_players + int(self.graph.sizes.max(initial=0)))
-            self._draw(whole)
-            if collection.n_rows - self._before <= most:
-                return collection.n_rows > self._before
-            collection.truncate(self._before)
-            if draws <= needed:
-                break
-            draws = max(0.9 * min(draws, float(most)), needed)
-        return False
+        tuning = self.tuning
+        few = unknown[unknown <= tuning.n_folds].sum()  # in strata to be taken whole, for want of a subset per fold
+        n_folds = tuning.n_folds if draws >= 2 * max(tuning.n_folds * n_games, few) else tuning.few_folds
+        fullness = 0.5 if self._eager else 1.0
+        design = Design(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2)
+        return design, max(draws, design.least + easy)
 
-    def _design(self, draws: float) -> tuple[Floats, AnyArray]:
-        """Expected draws of each stratum, in proportion to what its residuals add to the error (Neyman).
-
-        Strata that would be nearly used up are taken whole. Without residuals yet a game gets draws in
-        proportion to its players.
-        """
-        strata, unknown = self.strata, self._u
-        spread = 1 / np.sqrt(strata.k * (strata.n - strata.k))
-        total = np.bincount(strata.game, weights=spread, minlength=self.graph.n_games)
-        share = strata.n * spread / total[strata.game]
-        if self._sigma2 is not None:
-            share = share * np.sqrt(self._sigma2)
-        with np.errstate(invalid="ignore"):
-            share *= np.sqrt(np.where(np.isinf(unknown), 1.0, unknown / strata.n_subsets))
-        low, high = -50.0, 50.0
-        for _ in range(60):
-            if self._at_rate(share / share.sum() * draws, np.exp((low + high) / 2))[0].sum() > draws:
-                high = (low + high) / 2
-            else:
-                low = (low + high) / 2
-        return self._at_rate(share / share.sum() * draws, np.exp(low))
-
-    def _at_rate(self, share: Floats, rate: float) -> tuple[Floats, AnyArray]:
-        m = np.minimum(rate * share, self._u)
-        whole = self._easy | (self._n_folds * np.ceil(m / self._n_folds) >= self._u) | (m >= self._fullness * self._u)
-        return np.where(whole, self._u, m), whole
-
-    def _round_off(self, m: Floats) -> Indices:
-        """Whole numbers of draws with mean `m / n_folds`, for each stratum and fold; a game's total is off by < 1."""
-        strata = self.strata
-        start = np.random.default_rng([self._seed, len(self.rounds)]).random((self.graph.n_games, self._n_folds))
-        reached = np.cumsum(m / self._n_folds)
-        first = strata.indptr[strata.game]
-        reached -= np.where(first > 0, reached[first - 1], 0.0)
-        previous = np.where(np.arange(len(m)) == first, 0.0, np.roll(reached, 1))
-        random = start[strata.game]
-        return (np.floor(reached[:, None] + random) - np.floor(previous[:, None] + random)).astype(np.int32)
-
-    def _draw(self, whole: AnyArray) -> None:
+    def _take(self, whole: AnyArray) -> None:
+        """Draw the subsets of the round into the collection."""
         from localshapley.kernels.draws import draw_round
 
-        graph, collection, strata = self.graph, self.collection, self.strata
+        graph, collection, strata, drawn = self.graph, self.collection, self.strata, self.drawn
+        n_new = int(drawn.counts.sum() + drawn.unknown[whole].sum())
+        n_players = int((drawn.counts.sum(axis=1) * strata.k).sum() + (drawn.unknown[whole] * strata.k[whole]).sum())
+        collection.reserve(n_new + 1, n_players + int(graph.sizes.max(initial=0)))
         collection.n_rows = draw_round(
             graph.indptr,
             graph.players,
             strata.indptr,
-            self._counts,
+            drawn.counts,
             whole.astype(np.int32),
-            self._u,
+            drawn.unknown,
             strata.n_subsets,
             collection.streams,
             collection.words,
-            self._before,
+            drawn.before,
             collection.table,
             collection.keys,
             collection.indptr,
@@ -256,17 +280,16 @@ class RoundSampler:
 
     def look(self, previous: Look | None, seconds: float) -> Look:
         """Estimate the values from the last round, and put them together with those of the rounds before."""
-        self.rounds.append(self.estimate())
+        self.rounds.append(self._estimate())
         weight = self._weights()
         by_fold = [np.stack([r.folds[half::2].mean(axis=0) for half in (0, 1)]) for r in self.rounds]
         variance = sum(w**2 * r.variance for w, r in zip(weight, self.rounds, strict=True))
+        halves = [sum(w * h[i] for w, h in zip(weight, by_fold, strict=True)) for i in (0, 1)]
         drawn = [r.draws for r in self.rounds]
         return Look(
-            values=by_player(self.graph, self.by_game()),
+            values=self.graph.by_player(self._by_game()),
             stderr=np.sqrt(variance),
-            halves=np.stack(
-                [by_player(self.graph, sum(w * h[i] for w, h in zip(weight, by_fold, strict=True))) for i in (0, 1)]
-            ),
+            halves=np.stack([self.graph.by_player(half) for half in halves]),
             previous=None if previous is None else previous.values,
             draws_per_game=sum(drawn) / self.graph.n_games,
             draws_since=drawn[-1] / self.graph.n_games,
@@ -276,25 +299,19 @@ class RoundSampler:
             exact=self.rounds[-1].exact,
         )
 
-    def by_game(self) -> Floats:
-        """Values by game, aligned with the games' players."""
-        total: Floats = np.sum(
-            [w * r.folds.mean(axis=0) for w, r in zip(self._weights(), self.rounds, strict=True)], axis=0
+    def _estimate(self) -> Round:
+        """Values and variances from the draws of the last round, all of which must be scored by now."""
+        fit = CrossFit(self.drawn, self.tuning)
+        self._sigma2 = fit.sigma2
+        if self.graph.n_players <= self.tuning.max_spread:
+            self._add_spread(fit.spread(), self.drawn.left_to_chance)
+        return Round(
+            draws=self.drawn.n_draws,
+            weight=self.drawn.left_to_chance,
+            folds=fit.values,
+            variance=fit.variance(),
+            exact=bool(self.drawn.whole.all()),
         )
-        return total
-
-    def spread(self, stderr: Floats) -> Singles | None:
-        """Columns whose products have the covariances of the estimates as mean, and their variances exactly."""
-        if self._spread is None:
-            return None
-        out = self._spread
-        norm = np.linalg.norm(out, axis=1)
-        # A row without surprises so far is uncertain on its own account.
-        lonely = np.flatnonzero((norm == 0) & (stderr > 0))
-        out[lonely] = np.random.default_rng([self._seed, len(self.rounds)]).choice([-1.0, 1.0], (len(lonely), N_SPREAD))
-        norm[lonely] = np.sqrt(N_SPREAD)
-        out *= np.divide(stderr, norm, out=np.zeros_like(norm), where=norm > 0)[:, None]
-        return out.astype(np.float32)
 
     def _weights(self) -> Floats:
         """Weights of the rounds, from expected numbers of draws alone.
@@ -310,22 +327,16 @@ class RoundSampler:
         share: Floats = weight / weight.sum()
         return share
 
-    def estimate(self) -> Round:
-        """Values and variances from the draws of the last round, all of which must be scored by now."""
-        drawn = Drawn(
-            self.strata, self.collection, self._full, self._before, self._known, self._u, self._m, self._counts
+    def _by_game(self) -> Floats:
+        """Values by game, aligned with the games' players."""
+        total: Floats = np.sum(
+            [w * r.folds.mean(axis=0) for w, r in zip(self._weights(), self.rounds, strict=True)], axis=0
         )
-        fit = CrossFit(drawn)
-        self._sigma2 = fit.sigma2
-        if self.graph.n_players <= MAX_SPREAD:
-            self._add_spread(fit.spread(), drawn.left_to_chance)
-        return Round(
-            draws=drawn.n_draws,
-            weight=drawn.left_to_chance,
-            folds=fit.values,
-            variance=fit.variance(),
-            exact=bool(drawn.whole.all()),
-        )
+        return total
+
+    def by_test(self) -> sparse.csr_array:
+        """Values of the players of each test row, which is a game of its own."""
+        return self.graph.matrix_of_games(self._by_game())
 
     def _add_spread(self, columns: Floats, weight: float) -> None:
         """Add the columns of a round, with its weight; the first round counts while it is alone."""
@@ -334,3 +345,16 @@ class RoundSampler:
             self._spread = columns
         else:
             self._spread += columns
+
+    def spread(self, stderr: Floats) -> Singles | None:
+        """Columns whose products have the covariances of the estimates as mean, and their variances exactly."""
+        if self._spread is None:
+            return None
+        out = self._spread
+        norm = np.linalg.norm(out, axis=1)
+        # A row without surprises so far is uncertain on its own account.
+        lonely = np.flatnonzero((norm == 0) & (stderr > 0))
+        out[lonely] = np.random.default_rng([self._seed, len(self.rounds)]).choice([-1.0, 1.0], (len(lonely), N_SPREAD))
+        norm[lonely] = np.sqrt(N_SPREAD)
+        out *= np.divide(stderr, norm, out=np.zeros_like(norm), where=norm > 0)[:, None]
+        return out.astype(np.float32)

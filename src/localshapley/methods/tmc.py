@@ -13,13 +13,14 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.methods.rounds import FIRST_DRAWS
-from localshapley.methods.walks import Walker, Walks
-from localshapley.supports.base import check_whole
+from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.methods.rounds import FIRST_DRAWS, InRounds
+from localshapley.methods.walks import Walks
+from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
-class TMC:
+class TMC(InRounds):
     """Truncated Monte Carlo (Ghorbani & Zou, 2019): walks that end once the score is near that of all rows.
 
     The values are biased, the less the smaller the tolerance; standard errors are those of the truncated walks.
@@ -45,35 +46,31 @@ class TMC:
     45 of 45 walks ended early: the values are biased, which the standard errors do not show.
     """
 
+    name = "tmc"
+    plays_all = True
+    keeps_tests = False
     tolerance: float = 0.01
     patience: int = 1
     by_test: bool = False
 
     def __post_init__(self) -> None:
-        number = isinstance(self.tolerance, int | float | np.number) and not isinstance(self.tolerance, bool)
-        if not number or not 0 <= self.tolerance < np.inf:
-            raise InvalidArgumentError(f"TMC(tolerance=...) must be a number, 0 or more; got {self.tolerance!r}.")
-        check_whole("TMC", "patience", self.patience)
+        check_number("TMC(tolerance=...)", self.tolerance, least=0)
+        check_whole("TMC(patience=...)", self.patience)
         if not isinstance(self.by_test, bool):
             raise InvalidArgumentError(f"TMC(by_test=...) must be True or False; got {self.by_test!r}.")
 
+    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Walks:
+        """Walks that end early, unless the tolerance is 0."""
+        return TruncatedWalks(graph, bench, self, seed) if self.tolerance > 0 else Walks(graph, bench, self, seed)
+
 
 class TruncatedWalks(Walks):
-    """Walks of Global-MC that end early.
-
-    Parameters
-    ----------
-    graph : SupportGraph
-    seed : int
-    tmc : TMC
-        With a tolerance above 0.
-    walker : Walker, optional
-    """
+    """Walks of Global-MC that end early; the tolerance is above 0."""
 
     first_block = FIRST_DRAWS  # every step of its walks waits for the scores of the step before
 
-    def __init__(self, graph: SupportGraph, seed: int, tmc: TMC, walker: Walker | None = None) -> None:
-        super().__init__(graph, seed, walker)
+    def __init__(self, graph: SupportGraph, bench: Bench, tmc: TMC, seed: int) -> None:
+        super().__init__(graph, bench, tmc, seed)
         self._tmc = tmc
         self._tolerance = tmc.tolerance * (1 - 1e-9)  # a score that is just as far is not near, however rounded
         if tmc.by_test:
@@ -107,7 +104,7 @@ class TruncatedWalks(Walks):
         return int((live * np.maximum(self.graph.sizes - 1 - self._step, 0)).sum())
 
     def _tests(self, draw: int, game: int) -> Indices:
-        tests = self.tests_of(game)
+        tests = self.graph.tests_of(game)
         return tests[self._near[draw, self._place[tests]] < self._tmc.patience] if self._tmc.by_test else tests
 
     def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
@@ -136,7 +133,7 @@ class TruncatedWalks(Walks):
         self._lengths[draws[ended], games[ended]] = sizes[ended]
 
     def _finish(self) -> None:
-        if self._tmc.by_test and self.walker is None:
+        if self._tmc.by_test and self._walker is None:
             ends = np.where(self._near >= self._tmc.patience, self._scores, self.whole)
             self._sums[:, self._base + self.graph.sizes] = self.sums(ends)
         self._n_cut += int((self._lengths < self.graph.sizes).sum())
@@ -153,6 +150,6 @@ class TruncatedWalks(Walks):
     def notes(self) -> list[str]:
         """What truncation did."""
         if not self._n_cut:
-            return []
+            return super().notes
         cut = f"{self._n_cut:,} of {self.draws * self.graph.n_games:,} walks"
-        return [f"{cut} ended early: the values are biased, which the standard errors do not show."]
+        return [*super().notes, f"{cut} ended early: the values are biased, which the standard errors do not show."]

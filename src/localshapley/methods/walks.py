@@ -6,78 +6,31 @@ Both are unbiased.
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
-
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
-from localshapley.methods.rounds import Rounds
+from localshapley.methods.rounds import InRounds, Rounds
+from localshapley.workers import Bench, Done, Work
 
 MAX_STEPS = 2**27
 """Arrivals in compiled walks between two looks at the clock: a fraction of a second."""
 
 
-@runtime_checkable
-class Walker(Protocol):
-    """A trainer that knows the score of the next prefix from that of the one before."""
-
-    def can_walk(self) -> bool:
-        """Whether the score allows it."""
-
-    def walk(
-        self,
-        graph: SupportGraph,
-        order: Indices,
-        nothing: Floats,
-        whole: Floats,
-        tolerance: float,
-        patience: int,
-        sums: Floats,
-    ) -> tuple[Ints, int]:
-        """Score the prefixes of permutations.
-
-        Parameters
-        ----------
-        graph : SupportGraph
-        order : array of shape (n_draws, n_slots)
-            Players of each game in the order of their arrival.
-        nothing, whole : arrays of shape (n_tests,)
-            Scores of the empty and the full coalition, in the order of `graph.tests`.
-        tolerance, patience
-            When a test row ends its walk, as in `TMC`; never, if the tolerance is 0.
-        sums : array of shape (n_draws, n_slots + n_games)
-            Gets the score of each prefix, summed over the test rows of the game, at the place of its size; places of
-            game `g` start at ``graph.indptr[g] + g``, and its first one, for the empty prefix, is given.
-
-        Returns
-        -------
-        lengths : array of shape (n_draws, n_games)
-            Size of the last prefix that a test row needed.
-        n_scores : int
-            Scores needed.
-        """
-
-
 class Walks(Rounds):
     """Global-MC and Local-MC: marginal gains along random permutations of every game.
 
-    Parameters
-    ----------
-    graph : SupportGraph
-    seed : int
-    walker : Walker, optional
-        Walks, where there is one, instead of having prefixes trained.
+    Where the trainer has a walker, it walks; else the prefixes of permutations are trained.
     """
 
     limits = (0.0, 1)
     """Tolerance and patience of a test row's own walk."""
 
-    def __init__(self, graph: SupportGraph, seed: int, walker: Walker | None = None) -> None:
-        super().__init__(graph, seed, int(np.maximum(graph.sizes - 1, 0).sum()))
-        self.walker = walker
-        if walker is not None:
+    def __init__(self, graph: SupportGraph, bench: Bench, method: InRounds, seed: int) -> None:
+        super().__init__(graph, bench, method, seed, int(np.maximum(graph.sizes - 1, 0).sum()))
+        self._walker = bench.trainer.walker()
+        if self._walker is not None:
             arrivals = int((graph.sizes * graph.tests_per_game).sum())
             self._block_size = min(self._block_size, max(1, MAX_STEPS // max(arrivals, 1)))
         self._base = graph.indptr[:-1] + np.arange(graph.n_games)  # of the sums of each game, for sizes 0 to n
@@ -128,23 +81,25 @@ class Walks(Rounds):
     # Compiled walks: no coalition goes out but the empty and the full ones.
 
     def _start(self) -> None:
-        if self.walker is None:
+        if self._walker is None:
             self._follow()
 
-    def walk(self) -> tuple[int, int]:
-        """Do a block of the round with the walker; returns the coalitions and scores that it took."""
-        assert self.walker is not None
-        n = min(self._pending, self._block_size)
-        self._begin(n)
-        self._lengths, n_scores = self.walker.walk(
-            self.graph, self._order, self.nothing, self.whole, *self.limits, self._sums
-        )
-        n_scores = self._end_walks(n_scores)
-        n_coalitions = int(self._steps().sum())
-        self._finish()
-        self._pending -= n
-        self.n_scored += n_coalitions
-        return n_coalitions, n_scores
+    def train(self) -> Work:
+        """The prefixes of the round's permutations: by the walker, block by block, or trained."""
+        if self._walker is None:
+            yield from super().train()
+            return
+        while self._pending:
+            n = min(self._pending, self._block_size)
+            self._begin(n)
+            ends = self.nothing, self.whole
+            self._lengths, n_scores = self._walker.walk(self.graph, self._order, ends, self.limits, self._sums)
+            n_scores = self._end_walks(n_scores)
+            n_coalitions = int(self._steps().sum())
+            self._finish()
+            self._pending -= n
+            self.n_scored += n_coalitions
+            yield Done(trainings=n_coalitions, draws=n_scores, reused=n_scores - n_coalitions)
 
     def _end_walks(self, n_scores: int) -> int:
         """End walks where they should have; returns the scores that were needed."""

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.arrays import AnyArray, Indices, Ints, Masks, offsets
+from localshapley.arrays import Indices, Ints, Masks, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.models.trainer import Trained, Trainer, Worker
-
-COUNTS = ("n_trivial", "n_failed", "first_failure", "n_skipped", "first_skipped", "n_silent", "warnings")
+from localshapley.models.trainer import Trained, Trainer
 
 
 class Owners:
@@ -72,42 +70,14 @@ def _sorted(indptr: Ints, rows: Indices) -> Indices:
     return ordered
 
 
-class OwnersTrainer:
+class OwnersTrainer(Trainer):
     """Trains coalitions of owners with the trainer of their rows."""
 
     def __init__(self, inner: Trainer, owners: Owners) -> None:
-        self.inner, self.owners, self.name = inner, owners, inner.name
-
-    def evaluate(self, coalitions: Coalitions) -> AnyArray:
-        """Train and score every coalition."""
-        return self.inner.evaluate(self.owners.rows_of(coalitions))
-
-    def __getattr__(self, name: str) -> Any:
-        if name in COUNTS:  # what happened in training is known to the trainer of the rows
-            return getattr(self.inner, name)
-        raise AttributeError(name)
-
-
-class OwnersWorker(OwnersTrainer):
-    """The same, where the trainer of the rows can be sent to other processes."""
-
-    inner: Any
-
-    @property
-    def n_jobs(self) -> int:
-        """Processes that train."""
-        return int(self.inner.n_jobs)
+        self.name, self.n_jobs, self.batch_size = inner.name, inner.n_jobs, inner.batch_size
+        self.is_random, self.if_silent = inner.is_random, inner.if_silent
+        self._inner, self._owners = inner, owners
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
-        trained: Trained = self.inner.train(self.owners.rows_of(coalitions))
-        return trained
-
-    def count(self, trained: Trained) -> None:
-        """Add up what happened."""
-        self.inner.count(trained)
-
-
-def of_owners(trainer: Trainer, owners: Owners) -> OwnersTrainer:
-    """The trainer of owners' coalitions."""
-    return (OwnersWorker if isinstance(trainer, Worker) else OwnersTrainer)(trainer, owners)
+        return self._inner.train(self._owners.rows_of(coalitions))

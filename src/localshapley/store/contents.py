@@ -10,7 +10,7 @@ import pickle
 import sys
 from dataclasses import fields, is_dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,8 +18,49 @@ from scipy import sparse
 
 from localshapley import __version__
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
+from localshapley.inputs.model import on_one_line, seeded
 from localshapley.inputs.task import Task
-from localshapley.models.estimator import seeded
+
+
+class Contents(NamedTuple):
+    """What the scores of a run depend on.
+
+    Attributes
+    ----------
+    fingerprint : bytes
+        Digest of everything but the rows that decides a score.
+    about : str
+        The same for people.
+    rows, tests : arrays of shape (n, 2)
+        Digests of players and of test rows.
+    nothing : array of shape (2,)
+        Digest that stands for the empty coalition.
+    """
+
+    fingerprint: bytes
+    about: str
+    rows: Masks
+    tests: Masks
+    nothing: Masks
+
+
+def contents_of_task(task: Task, estimator: Any, trainer: str) -> Contents:
+    """Contents of models that are trained on the rows of a task."""
+    # What the empty coalition predicts may depend on all rows: a regressor takes their mean.
+    nothing = f"nothing {'' if task.classes is not None else repr(float(task.y.mean()))}"
+    return Contents(
+        fingerprint(task, estimator, trainer),
+        f"{on_one_line(estimator)}, {task.score.name}, {trainer}",
+        digest_rows(task.X, task.y),
+        digest_rows(task.X_test, task.y_test),
+        digest_text(nothing),
+    )
+
+
+def contents_by_name(name: str, n_players: int, n_tests: int) -> Contents:
+    """Contents of a game that goes by a name; its players and test rows go by their numbers."""
+    rows, tests = (digest_rows(np.arange(n)[:, None], np.zeros(n)) for n in (n_players, n_tests))
+    return Contents(digest_text(f"game {name}").tobytes(), name, rows, tests, digest_text("nothing"))
 
 
 def digest_rows(X: Any, y: AnyArray) -> Masks:

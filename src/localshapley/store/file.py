@@ -25,7 +25,6 @@ LAYOUT = (
     f"PRAGMA user_version = {FORMAT}",
     f"PRAGMA application_id = {APPLICATION}",
 )
-TIMEOUT = 60.0  # seconds to wait for another process
 ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the latter where an error quotes damaged text
 
 
@@ -44,24 +43,24 @@ class Connection(sqlite3.Connection):
 class StoreFile:
     """A store's file, made if it is not there; a copy (forked, pickled) opens it anew when it is first used."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(os.path.realpath(path))
+    def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
+        self.path, self.timeout = Path(os.path.realpath(path)), timeout
         self.closed = False
-        with _LOCK, _explained(self.path):
+        with _LOCK, self._explained():
             _disconnect_all()
-            self._connection: Connection | None = _open(self.path, create=not _is_there(self.path))
+            self._connection: Connection | None = _open(self.path, timeout, create=not _is_there(self.path))
             _FILES.add(self)
 
     @contextmanager
     def connected(self) -> Iterator[Connection]:
         """The connection, for one thread at a time."""
-        with _LOCK, _explained(self.path):
+        with _LOCK, self._explained():
             if self.closed:
                 raise StoreError(f"{self.path} was closed; open it again with Store({str(self.path)!r}).")
             if not _is_writable(self.path):  # read only, see `_open`, or not there any more
                 self.disconnect()
             if self._connection is None:
-                self._connection = _open(self.path)
+                self._connection = _open(self.path, self.timeout)
             yield self._connection
 
     @contextmanager
@@ -93,11 +92,19 @@ class StoreFile:
             self._connection.close()
             self._connection = None
 
-    def __getstate__(self) -> tuple[Path, bool]:
-        return self.path, self.closed
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn SQLite's errors into ones that say what to do."""
+        try:
+            yield
+        except ERRORS as error:
+            raise StoreError(f"{self.path} {_explanation(str(error), self.timeout)}") from error
 
-    def __setstate__(self, state: tuple[Path, bool]) -> None:
-        self.path, self.closed = state
+    def __getstate__(self) -> tuple[Path, float, bool]:
+        return self.path, self.timeout, self.closed
+
+    def __setstate__(self, state: tuple[Path, float, bool]) -> None:
+        self.path, self.timeout, self.closed = state
         self._connection = None
         with _LOCK:
             _FILES.add(self)
@@ -132,20 +139,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ones that say what to do."""
-    try:
-        yield
-    except ERRORS as error:
-        raise StoreError(f"{path} {_explanation(str(error))}") from error
-
-
-def _explanation(text: str) -> str:
+def _explanation(text: str, timeout: float) -> str:
     if "disk is full" in text:
         return "could not take more: the disk is full. Make room and run again; what was kept before is still there."
     if "locked" in text:
-        return f"has been locked by another process for {TIMEOUT:.0f} s; wait for it to end, or use another path."
+        return f"has been locked by another process for {timeout:.0f} s; wait for it to end, or use another path."
     if "readonly" in text:
         return "may only be read: get the right to write to it and to its folder, or use another path."
     if "unable to open" in text:
@@ -201,7 +199,7 @@ def _check_origin(path: Path, application: int, version: int) -> None:
         )
 
 
-def _open(path: Path, create: bool = False) -> Connection:
+def _open(path: Path, timeout: float, create: bool = False) -> Connection:
     """Connect to a store.
 
     One that may not be written to is taken as unchanging unless somebody is at it, which its log shows, so that no file
@@ -215,7 +213,7 @@ def _open(path: Path, create: bool = False) -> Connection:
         mode = "ro" if os.path.exists(_log(path)) else "ro&immutable=1"
     address = f"{path.as_uri()}?mode={mode}"
     connection = sqlite3.connect(
-        address, timeout=TIMEOUT, isolation_level=None, check_same_thread=False, factory=Connection, uri=True
+        address, timeout=timeout, isolation_level=None, check_same_thread=False, factory=Connection, uri=True
     )
     try:
         if mode.startswith("rw") and _pragma(connection, "page_count") == 0:  # new, or its maker was killed
@@ -224,7 +222,7 @@ def _open(path: Path, create: bool = False) -> Connection:
         for setting in ("synchronous = NORMAL", "cache_size = -65536", "trusted_schema = OFF", "cell_size_check = ON"):
             connection.execute(f"PRAGMA {setting}")
         if mode.startswith("rw"):
-            _use_log(connection)
+            _use_log(connection, timeout)
     except BaseException:
         connection.close()
         raise
@@ -252,9 +250,9 @@ def _pragma(connection: Connection, name: str) -> int:
     return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
 
 
-def _use_log(connection: Connection) -> None:
+def _use_log(connection: Connection, timeout: float) -> None:
     """Have changes written to a log first; SQLite does not wait for other processes here, so this does."""
-    end = time.monotonic() + TIMEOUT
+    end = time.monotonic() + timeout
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")

@@ -19,6 +19,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, offsets
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.numbers import check_number
 from localshapley.store.file import ERRORS, Connection, StoreFile
 
 AnyRow: TypeAlias = tuple[Any, ...]
@@ -69,6 +70,10 @@ class Store:
     Parameters
     ----------
     path : str or path
+    fastest : float, default=0.0003
+        Seconds. A run whose trainings are quicker does not use the store: it trains sooner than it reads.
+    timeout : float, default=60
+        Seconds to wait for another process that writes.
 
     Examples
     --------
@@ -80,8 +85,10 @@ class Store:
     array([0.25,  nan])
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._file = StoreFile(path)
+    def __init__(self, path: str | os.PathLike[str], *, fastest: float = 300e-6, timeout: float = 60.0) -> None:
+        check_number("Store(fastest=...)", fastest, least=0)
+        check_number("Store(timeout=...)", timeout, least=0)
+        self._file, self.fastest = StoreFile(path, float(timeout)), float(fastest)
 
     @property
     def path(self) -> Path:

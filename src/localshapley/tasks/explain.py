@@ -9,6 +9,7 @@ import pandas as pd
 
 from localshapley.distances import distances
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.numbers import check_whole
 from localshapley.tasks.rows import column, ids_of, table
 from localshapley.valuation import Valuation
 
@@ -55,8 +56,7 @@ def explain(
     n_tests = by_test.shape[0]
     if not isinstance(test_row, int | np.integer) or not 0 <= test_row < n_tests:
         raise InvalidArgumentError(f"test_row must be a whole number from 0 to {n_tests - 1}; got {test_row!r}.")
-    if n is not None and (not isinstance(n, int | np.integer) or n < 1):
-        raise InvalidArgumentError(f"n must be a number of rows from 1, or None for all; got {n!r}.")
+    check_whole("n", n, optional=True)
     if (X is None) != (X_test is None):
         raise InvalidArgumentError("X and X_test are needed both, or neither; distances lie between them.")
     where = slice(by_test.indptr[test_row], by_test.indptr[test_row + 1])

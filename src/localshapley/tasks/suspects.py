@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.numbers import check_whole
 from localshapley.scores import SCORES
 from localshapley.tasks.rows import column, count_of, ids_of, table
 from localshapley.valuation import Valuation
@@ -85,8 +85,7 @@ def suspects(
 def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
     """The nearest rows of each row, nearest first: in `X`, else in the supports that rows share, else none."""
     n_rows = len(valuation.values)
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidArgumentError(f"n_neighbours must be a whole number from 1; got {n!r}.")
+    check_whole("n_neighbours", n)
     if X is not None:
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.inputs.numbers import check_whole
 
 if TYPE_CHECKING:
     from localshapley.tasks.curves import Curves
@@ -129,8 +130,7 @@ class Plots:
 
 def ranking_data(valuation: Valuation, n: int = 20) -> pd.DataFrame:
     """The `n` rows with the highest and lowest values, half of each, best first: value, stderr, rank (from 1)."""
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidArgumentError(f"n must be a number of rows from 1; got {n!r}.")
+    check_whole("n", n)
     n_rows = len(valuation.values)
     order = np.argsort(-valuation.values, kind="stable")
     places = np.arange(n_rows)

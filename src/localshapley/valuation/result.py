@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode, b64encode
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Ints, Masks, Singles
+from localshapley.arrays import Floats, Ints, Singles
+from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.games import SupportGraph
+from localshapley.valuation.origin import Origin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +47,8 @@ class Cost:
     seconds : float
     stored : int
         Coalitions that a store knew, and that needed no training.
+    compile_seconds : float
+        Time that compiling took beside that, once on a machine.
     """
 
     trainer: str
@@ -55,43 +59,7 @@ class Cost:
     trivial: int
     seconds: float
     stored: int = 0
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What a valuation is of, by contents: enough to tell which of its games are still the same.
-
-    Attributes
-    ----------
-    fingerprint : bytes
-        Digest of model, score and conventions.
-    rows, tests : uint64 arrays of shape (n_rows, 2) and (n_tests, 2)
-        Digests of training and test rows with their labels.
-    nothing : array of shape (n_tests,)
-        Score of the empty coalition.
-    """
-
-    fingerprint: bytes
-    rows: Masks
-    tests: Masks
-    nothing: Floats
-
-    def to_text(self) -> bytes:
-        """The origin as a text for the header of a file."""
-        arrays = (self.rows.astype("<u8"), self.tests.astype("<u8"), self.nothing.astype("<f8"))
-        parts = [self.fingerprint, *(array.tobytes() for array in arrays)]
-        return json.dumps([b64encode(part).decode() for part in parts]).encode()
-
-    @classmethod
-    def from_text(cls, text: bytes) -> Origin:
-        """Read what `to_text` wrote."""
-        fingerprint, rows, tests, nothing = (b64decode(part, validate=True) for part in json.loads(text))
-        return cls(
-            fingerprint,
-            np.frombuffer(rows, dtype="<u8").astype(np.uint64).reshape(-1, 2),
-            np.frombuffer(tests, dtype="<u8").astype(np.uint64).reshape(-1, 2),
-            np.frombuffer(nothing, dtype="<f8").astype(np.float64),
-        )
+    compile_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -148,6 +116,12 @@ class Valuation:
         The rounds of a sampled run.
     unit : str
         What is valued: ``"row"``, ``"owner"`` or ``"node"``.
+    is_random : bool
+        Whether the model draws random numbers: another seed gives other values.
+    chosen : str
+        Which way the method ``"auto"`` took, and why.
+    games : SupportGraph or None
+        The games that were played; not kept in a file.
     """
 
     values: Floats
@@ -167,6 +141,17 @@ class Valuation:
     spread: Singles | None = None
     history: History | None = None
     unit: str = "row"
+    is_random: bool = False
+    chosen: str = ""
+    games: SupportGraph | None = None
+    _levels: Levels | None = None
+
+    @property
+    def levels(self) -> Levels | None:
+        """Trainings of the paper's four levels on these games, counted when it is first asked for."""
+        if self._levels is None and self.games is not None:
+            object.__setattr__(self, "_levels", count_levels(self.games))
+        return self._levels
 
     @property
     def relative_error(self) -> float:
@@ -224,6 +209,7 @@ class Valuation:
             f"  score    {self.score}, summed over the test {tests}s",
             f"  support  {self.support}: {_range(self.support_sizes)} {self.unit}s",
             f"  method   {self.method}: {_cost_in_words(self.cost)}",
+            *([f"  chosen   {self.chosen}"] if self.chosen else []),
             f"  stopped  {self.stopped}",
             f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} ({self.unit} {name(best)}), "
             f"worst {self.values[worst]:.4g} ({self.unit} {name(worst)}); {int((self.values < 0).sum())} below zero",
@@ -265,7 +251,7 @@ def _parquet(path: str | Path) -> Path:
 
 
 def _header(v: Valuation) -> str:
-    names = ("method", "model", "score", "support", "stopped", "notes", "unit")
+    names = ("method", "model", "score", "support", "stopped", "notes", "unit", "is_random", "chosen")
     return json.dumps({"format": FORMAT, "cost": asdict(v.cost), **{name: getattr(v, name) for name in names}})
 
 

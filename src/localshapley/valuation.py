@@ -148,6 +148,8 @@ class Valuation:
         The rounds of a sampled run.
     unit : str
         What is valued: ``"row"``, ``"owner"`` or ``"node"``.
+    is_random : bool
+        Whether the model draws random numbers: another seed gives other values.
     """
 
     values: Floats
@@ -167,6 +169,7 @@ class Valuation:
     spread: Singles | None = None
     history: History | None = None
     unit: str = "row"
+    is_random: bool = False
 
     @property
     def relative_error(self) -> float:
@@ -265,7 +268,7 @@ def _parquet(path: str | Path) -> Path:
 
 
 def _header(v: Valuation) -> str:
-    names = ("method", "model", "score", "support", "stopped", "notes", "unit")
+    names = ("method", "model", "score", "support", "stopped", "notes", "unit", "is_random")
     return json.dumps({"format": FORMAT, "cost": asdict(v.cost), **{name: getattr(v, name) for name in names}})
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.locality import LocalityGap
+from localshapley.report import summarise
 from localshapley.valuation import Cost, Valuation
 
 SCRIPT = "<script>alert(1)</script>"
@@ -67,6 +68,11 @@ def gap_of(v, *, enough=True):
     )
 
 
+def said(section, *arguments, **parts):
+    """What a section says."""
+    return summarise(*arguments, **parts)["sections"][section]
+
+
 class Outline(HTMLParser):
     """Elements of a page, their ids, and the words outside of scripts and styles."""
 
@@ -90,4 +96,6 @@ class Outline(HTMLParser):
 
 
 def embedded(page):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    """The tables that the page gives to its script, by section and name."""
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)[1])
+    return data["tables"]

@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 
 from localshapley.report import render, summarise
 from localshapley.report.tables import MAX_TEXT, any_column, decimals_of, number_column, show, text, to_script
-from report.parts import Outline, embedded, suspects_of, valuation
+from report.parts import Outline, embedded, said, suspects_of, valuation
 
 ODD = [None, np.nan, pd.NaT, pd.NA, "", "x" * 500, "😀" * 100, "مرحبا", "\x00\ud800"]
 ODDER = ["😀" * 100, "مرحبا", "\x00\ud800", 3, 2.5, (1, "a"), [1], b"b", np.inf]
@@ -47,7 +47,7 @@ def test_columns_of_any_kind(name):
     page = render(summarise(valuation(np.arange(9) - 3.0), rows, y=rows[name]))
     page.encode("utf-8")
     assert Outline(page).open == []
-    table = embedded(page)["rows"]
+    table = embedded(page)["rows"]["rows"]
     assert len(table["rows"]) == 9
     assert all(len(cell) <= MAX_TEXT for row in table["rows"] for cell in row if isinstance(cell, str))
 
@@ -79,7 +79,7 @@ def test_any_table_makes_a_page(cells):
     rows = pd.DataFrame({"a": column, "b": column.infer_objects()})
     page = render(summarise(valuation([1.0, -1.0, 0.0, 2.0]), rows, y=column.map(repr)))
     assert Outline(page).open == []
-    assert len(embedded(page)["rows"]["rows"]) == 4
+    assert len(embedded(page)["rows"]["rows"]["rows"]) == 4
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
@@ -110,33 +110,37 @@ def test_rows_of_pixels_are_shown_as_images():
     X = load_digits().data[:40]
     v = valuation(np.arange(40.0))
     summary = summarise(v, X, image_shape=(8, 8), suspects=suspects_of(v))
-    for part, first in (("best", 39), ("worst", 0), ("rows", 0), ("suspects", 0)):
-        assert summary[part]["columns"][1]["kind"] == "image"
-        np.testing.assert_array_equal(unpacked(summary[part]["rows"][0][1]), np.rint(X[first].reshape(8, 8) * 255 / 16))
+    places = {("extremes", "best"): 39, ("extremes", "worst"): 0, ("rows", "table"): 0, ("suspects", "table"): 0}
+    for (section, part), first in places.items():
+        table = summary["sections"][section][part]
+        assert table["columns"][1]["kind"] == "image"
+        np.testing.assert_array_equal(unpacked(table["rows"][0][1]), np.rint(X[first].reshape(8, 8) * 255 / 16))
     assert "column 0" not in json.dumps(summary)
     assert "data:image/png;base64," in render(summary)
 
 
 def test_large_and_coloured_images_are_thinned_out():
     X = np.linspace(-1, 1, 2 * 200 * 100 * 3).reshape(2, -1)
-    picture = unpacked(summarise(valuation([0.0, 1.0]), X, image_shape=(200, 100, 3))["best"]["rows"][0][1])
+    best = said("extremes", valuation([0.0, 1.0]), X, image_shape=(200, 100, 3))["best"]
+    picture = unpacked(best["rows"][0][1])
     assert picture.shape == (50, 25, 3)
-    many = summarise(valuation(np.arange(400.0)), np.zeros((400, 28 * 28)), image_shape=[28, 28])
-    assert many["rows"]["columns"][1]["kind"] == "number"  # too many pixels for the table of all rows
-    assert many["best"]["columns"][1]["kind"] == "image"
+    many = summarise(valuation(np.arange(400.0)), np.zeros((400, 28 * 28)), image_shape=[28, 28])["sections"]
+    assert many["rows"]["table"]["columns"][1]["kind"] == "number"  # too many pixels for the table of all rows
+    assert many["extremes"]["best"]["columns"][1]["kind"] == "image"
 
 
 def test_rows_may_be_held_by_anything(exact, iris):
     held = [iris.X, iris.X.tolist(), pd.DataFrame(iris.X), sparse.csr_array(iris.X), iris.X.reshape(-1, 2, 2)]
-    first, *others = [summarise(exact, rows)["rows"]["rows"] for rows in held]
+    first, *others = [said("rows", exact, rows)["table"]["rows"] for rows in held]
     assert all(other == first for other in others)
     polars = pytest.importorskip("polars")
-    assert summarise(exact, polars.DataFrame(iris.X))["rows"]["rows"] == first
+    assert said("rows", exact, polars.DataFrame(iris.X))["table"]["rows"] == first
 
 
 def test_repeated_ids_and_single_rows(exact):
     v = replace(exact, ids=pd.Index(["same"] * len(exact.values)))
-    assert summarise(v, np.zeros((len(v.values), 2)), suspects=suspects_of(v))["suspects"]["rows"][0][0] == "same"
+    suspects = said("suspects", v, np.zeros((len(v.values), 2)), suspects=suspects_of(v))
+    assert suspects["table"]["rows"][0][0] == "same"
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
-    assert summarise(valuation([0.0, 1.0], ids=pairs))["best"]["rows"][0][0] == "a / 2"
+    assert said("extremes", valuation([0.0, 1.0], ids=pairs))["best"]["rows"][0][0] == "a / 2"
     assert Outline(render(summarise(valuation([0.0])))).open == []

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +14,9 @@ import pytest
 
 import localshapley as ls
 from localshapley.errors import InvalidArgumentError
-from localshapley.report import render, summarise, write_report
+from localshapley.report import SECTIONS, Section, charts, render, summarise, write_report
+from localshapley.report.sections import base
+from localshapley.report.tables import as_table, number_column, text_column
 from report.parts import CURVES, OWNERS, SCRIPT, Outline, embedded, gap_of, suspects_of, valuation
 
 
@@ -52,6 +56,88 @@ def test_the_summary_is_plain_data_and_json_gives_the_same_page(sampled, iris, t
     direct = summarise(sampled, iris.X, y=iris.y, gap=gap_of(sampled), owners=OWNERS, curves=CURVES)
     assert render(summary) == render(direct)
     assert not (tmp_path / "no.json").exists()
+
+
+class Batches(Section):
+    """What the rows of each batch are worth; it carries data of its own."""
+
+    id = "batches"
+    title = "Batches <new>"
+    heading = "Values by batch"
+    template = """<p>{{ table.rows | length }} batches, {{ n_below }} below zero.</p>
+    {{ charts.sums }}{{ folded(tables.rows, "As numbers") }}"""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def summarise(self, context):
+        if self.batch is None:
+            return None
+        sums = pd.Series(context.valuation.values).groupby(list(self.batch)).sum()
+        columns = [text_column("batch", sums.index), number_column("sum", sums, decimals=1, sign=True)]
+        return {"n_below": int((sums < 0).sum()), "table": as_table(columns)}
+
+    def tables(self, summary):
+        return {"rows": summary["table"]}  # the section of all rows has a table of this name too
+
+    def charts(self, summary):
+        return {"sums": charts.bars([(name, str(x), abs(x)) for name, x in summary["table"]["rows"]], "Sums")}
+
+    def headline(self, summary):
+        return [(str(len(summary["table"]["rows"])), "batches were delivered")]
+
+
+def test_a_section_of_ones_own_is_on_the_page(tmp_path):
+    v, batch = valuation([3.0, -1.0, 2.0, -4.0]), ["<a>", "b", "<a>", "b"]
+    sections = [*SECTIONS[:2], Batches(batch), *SECTIONS[2:]]
+    write_report(tmp_path / "r.html", v, sections=sections, json=True)
+    page, summary = (tmp_path / "r.html").read_text(), json.loads((tmp_path / "r.json").read_text())
+    assert list(summary["sections"])[:4] == ["values", "extremes", "batches", "rows"]
+    assert summary["sections"]["batches"]["n_below"] == 1
+    assert '<a href="#batches">Batches &lt;new&gt;</a>' in page
+    assert '<section id="batches"><h2>Values by batch</h2>\n<p>2 batches, 1 below zero.</p>' in page
+    assert "<strong>2</strong>batches were delivered" in page
+    tables = embedded(page)
+    assert tables["batches"]["rows"]["rows"] == [["<a>", 5], ["b", -5]]
+    assert len(tables["rows"]["rows"]["rows"]) == 4
+    assert Outline(page).words.count("<a>") == 2  # beside its bar and in the table, as text
+    assert render(summary, sections) == page
+
+
+def test_sections_that_do_not_apply_leave_nothing(tmp_path):
+    v = valuation([1.0, -1.0])
+    assert render(summarise(v, sections=[*SECTIONS, Batches(None)])) == render(summarise(v))
+    page = render(summarise(v, sections=[Batches("ab")]), [Batches("ab")])
+    outline = Outline(page)
+    assert outline.tags.count("section") == outline.tags.count("nav") == outline.tags.count("li") == 1
+    assert set(embedded(page)) == {"batches"}
+
+
+def test_the_template_of_a_section_lies_beside_its_file(tmp_path, monkeypatch):
+    words = "from localshapley.report import Section\nclass Ours(Section):\n    id, title = 'ours', 'Ours'\n"
+    (tmp_path / "a_file_of_ours.py").write_text(
+        words + "    def summarise(self, context):\n        return {'n': '<7>'}"
+    )
+    (tmp_path / "ours.html").write_text("<p>It is {{ n }}.</p>")
+    monkeypatch.syspath_prepend(tmp_path)
+    sections = [import_module("a_file_of_ours").Ours()]
+    assert "<p>It is &lt;7&gt;.</p>" in render(summarise(valuation([1.0]), sections=sections), sections)
+
+
+def test_every_section_of_the_folder_is_on_the_page():
+    folder = Path(base.__file__).parent
+    names = {path.stem for path in folder.glob("*.py")} - {"__init__", "base"}
+    assert {section.id for section in SECTIONS} == names == {path.stem for path in folder.glob("*.html")}
+
+
+def test_sections_and_summary_must_belong_together():
+    v = valuation([1.0, -1.0])
+    with pytest.raises(InvalidArgumentError, match="sections must differ in their ids; got more than one 'batches'"):
+        summarise(v, sections=[Batches("ab"), Batches("ba")])
+    with pytest.raises(InvalidArgumentError, match="none of them has the id 'batches'"):
+        render(summarise(v, sections=[Batches("ab")]))
+    with pytest.raises(InvalidArgumentError, match="format 'localshapley report 2'; got 'localshapley report 1'"):
+        render({"format": "localshapley report 1", "title": "old"})
 
 
 def test_user_text_stays_text_everywhere(exact, iris):

@@ -60,7 +60,7 @@ def test_error_bars_where_sampled_and_words_where_exact(exact, sampled):
 
 def test_no_suspects_is_a_finding(exact):
     page = render(summarise(exact, suspects=suspects_of(exact).iloc[:0]))
-    assert "None was found." in page
+    assert "No suspects were found." in page
 
 
 def test_values_by_class_are_those_of_the_rows(exact, iris):
@@ -105,7 +105,7 @@ def test_of_more_rows_the_lowest_and_the_highest_are_kept():
     page = render(summarise(valuation(values)))
     kept = [row[1] for row in embedded(page)["rows"]["rows"]["rows"]]
     assert kept == [*range(-5000, 0), *range(2000, 7000)]
-    assert "The 10,000 rows of lowest and highest value, of 12,000" in page
+    assert "Of 12,000 rows, the 10,000 with the lowest and highest values are shown." in page
 
 
 def test_costs_of_any_size_are_drawn(exact):
@@ -128,6 +128,14 @@ def test_support_sizes_and_reach_are_counted(exact):
     assert sum(many["counts"]) == 1000
     assert "<title>3: 2 test rows</title>" in render(summary)
     assert "Every support has 7 rows" in render(summarise(replace(exact, support_sizes=np.array([7, 7]))))
+
+
+def test_the_locality_check_says_how_many_rows_it_draws():
+    few, many = (valuation(np.arange(n) - 50.0) for n in (150, 300))
+    assert "are drawn" not in render(summarise(few, gap=gap_of(few)))
+    page = render(summarise(many, gap=gap_of(many)))
+    assert "Of 300 rows, the 200 whose global values are furthest from zero are drawn." in page
+    assert [row[0] for row in embedded(page)["locality"]["gap"]["rows"]] == [str(i) for i in range(100, 300)]
 
 
 def limits(*arguments, **parts):

@@ -14,7 +14,7 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table, cells_of, number_column, text, text_column
 
 MAX_CLASSES = 30
-QUANTILES = {"10 % below": 0.1, "median": 0.5, "10 % above": 0.9}
+QUANTILES = {"10th percentile": 0.1, "median": 0.5, "90th percentile": 0.9}
 
 
 class Classes(Section):
@@ -37,7 +37,7 @@ class Classes(Section):
     def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
         columns = [cells_of(summary["table"], name) for name in ("label", *QUANTILES)]
         lines = [(label, f"{median:.3g}", low, median, high) for label, low, median, high in zip(*columns, strict=True)]
-        label = "Median value of each class, and the range of the middle 80 % of its rows"
+        label = "Median value of each class, and the middle 80 % of its rows"
         return {"classes": charts.intervals(lines, label)}
 
 

@@ -38,7 +38,7 @@ class Cost(Section):
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
         tables = {"reuse": _table(summary["reuse"], "coalitions", "number")}
         if summary["levels"]:
-            tables["levels"] = _table(summary["levels"], "way to the values", "trainings")
+            tables["levels"] = _table(summary["levels"], "way to compute the values", "trainings")
             tables["growth"] = summary["growth"]
         return tables
 
@@ -50,7 +50,7 @@ class Cost(Section):
 
     def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
         time = duration(summary["seconds"])
-        closed = f"trainings: the values have a closed form, which took {time}"
+        closed = f"trainings: a closed form gave the values in {time}"
         words = closed if summary["closed"] else f"trainings in {time}"
         for _, trainings, _ in summary["levels"][:1]:
             words += f"; global Shapley values would take {trainings}"
@@ -74,9 +74,9 @@ def _growth(levels: Levels) -> Table:
     each = [f"{count / t:,.1f}" if count < 10**15 else in_words(count // t) for t, count in levels.growth]
     return as_table(
         [
-            number_column("first test rows", [t for t, _ in levels.growth]),
+            number_column("test rows", [t for t, _ in levels.growth]),
             text_column("distinct subsets", [in_words(count) for _, count in levels.growth]),
-            text_column("for each test row", each),
+            text_column("per test row", each),
         ]
     )
 
@@ -84,9 +84,9 @@ def _growth(levels: Levels) -> Table:
 def _reuse(cost: RunCost) -> list[Line]:
     """What was scored, and what of it was trained."""
     counts = [
-        ("Scored for a test row", cost.draws),
-        ("Distinct among them", cost.distinct),
-        ("Known from the store", cost.stored),
+        ("Scored", cost.draws),
+        ("Distinct", cost.distinct),
+        ("From the store", cost.stored),
         ("Trained", cost.trainings),
     ]
     return [(name, in_words(n), float(n)) for name, n in counts if n or name == "Trained"]

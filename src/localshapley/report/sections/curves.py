@@ -17,7 +17,7 @@ class Curves(Section):
 
     id = "curves"
     title = "Selection"
-    heading = "Selection curve"
+    heading = "Selection curves"
 
     def summarise(self, context: Context) -> dict[str, Any] | None:
         if context.curves is None:
@@ -35,7 +35,7 @@ class Curves(Section):
             own = [i for i, other in enumerate(names) if other == name]
             picked = {key: [column[i] for i in own] for key, column in columns.items()}
             lines.append({"name": name, "x": picked.pop("share in %"), **picked})
-        return {"curves": charts.curves(lines, "Selection curves", "rows added or removed", summary["score"])}
+        return {"curves": charts.curves(lines, "Selection curves", "share of rows added or removed", summary["score"])}
 
 
 def _table(points: pd.DataFrame) -> Table:

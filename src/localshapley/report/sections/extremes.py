@@ -40,7 +40,7 @@ class Extremes(Section):
         for line in summary["ranking"]:
             low, value, high = line["low"], line["value"], line["high"]
             lines.append((line["row"], with_error(value, (high - low) / 2), low, value, high))
-        return {"ranking": charts.intervals(lines, "The highest and the lowest values")}
+        return {"ranking": charts.intervals(lines, "The highest and lowest values")}
 
 
 def _ranking(rows: Rows, positions: Ints) -> list[dict[str, Any]]:

@@ -28,7 +28,11 @@ class How(Section):
 
 
 def _facts(v: Valuation) -> dict[str, str]:
-    error = "exact" if not v.stderr.any() else f"sampled; standard errors together {v.relative_error:.1%} of the values"
+    error = (
+        "exact"
+        if not v.stderr.any()
+        else f"sampled; the standard errors together are {v.relative_error:.1%} of the values"
+    )
     return {
         "Model": v.model,
         "Score": f"{v.score}, summed over {len(v.support_sizes):,} test rows",

@@ -26,16 +26,17 @@ def _limits(context: Context) -> Iterator[str]:
     v, gap = context.valuation, context.gap
     n_tests, n_unjudged = len(v.support_sizes), int((v.n_tests == 0).sum())
     yield (
-        "A value speaks of one model, one score and one set of test rows. It is no property of the row: change one of "
-        "them and the order of the rows changes. Do not compare values of runs that differ in any of these."
+        "A value holds for one model, one score and one set of test rows. It is not a property of the row itself: "
+        "change any of these, and the order of the rows may change. Do not compare values from runs that differ in "
+        "any of them."
     )
     yield (
-        "Values are summed over the test rows. Twice the test rows give about twice the values, and a row near many "
-        "test rows has more to gain or to lose."
+        "Values are summed over the test rows. Twice as many test rows give values about twice as large, and a row "
+        "near many test rows has more to gain or lose."
     )
     if gap is None:
         yield (
-            "Rows outside the support of a test row count as nothing to it. How much that leaves out was not measured "
+            "Rows outside the support of a test row count for nothing there. How much that leaves out was not measured "
             "here; localshapley.locality_gap measures it."
         )
     elif not gap.enough:
@@ -45,17 +46,17 @@ def _limits(context: Context) -> Iterator[str]:
         )
     if v.stderr.any():
         yield (
-            f"The values are estimates. The interval of a value ({INTERVAL} standard errors to each side) holds the "
-            "exact local value about 19 times out of 20; rows whose intervals overlap may be in another order."
+            f"The values are estimates. The interval of a value ({INTERVAL} standard errors to each side) contains the "
+            "exact local value about 19 times out of 20. Rows whose intervals overlap may be in the wrong order."
         )
     if n_tests < FEW_TESTS:
         yield (
-            f"There are only {n_tests} test rows. The intervals do not speak of other test rows, which may order the "
-            "rows differently."
+            f"There are only {n_tests} test rows. The intervals say nothing about other test rows, which may put the "
+            "rows in another order."
         )
     if n_unjudged:
         yield (
-            f"{n_unjudged:,} rows are in no support. They have the value 0 because nothing was learnt about them, not "
+            f"{n_unjudged:,} rows are in no support. Their value is 0 because nothing was learnt about them, not "
             "because they are useless."
         )
     if v.is_random:
@@ -64,6 +65,6 @@ def _limits(context: Context) -> Iterator[str]:
             "values."
         )
     yield (
-        "If test labels are wrong, rows that agree with them are valued for it. A value below zero is a reason to look "
-        "at a row, no proof of an error; it is no price either."
+        "If test labels are wrong, rows that agree with them get credit for it. A value below zero is a reason to look "
+        "at a row. It is not proof of an error, and not a price."
     )

@@ -33,6 +33,7 @@ class Locality(Section):
             "enough": bool(gap.enough),
             "advice": gap.advice,
             "facts": _facts(gap),
+            "n_rows": len(gap.local),
             "table": as_table([context.rows.names(shown), *columns]),
         }
 
@@ -47,8 +48,9 @@ class Locality(Section):
 
 
 def _facts(gap: LocalityGap) -> dict[str, str]:
+    size, noise = f"{gap.gap:.1%} ± {gap.gap_stderr:.1%} of the size of the values", f"{gap.noise:.1%}"
     return {
-        "Gap": f"{gap.gap:.1%} ± {gap.gap_stderr:.1%} of the values' size; sampling alone shows {gap.noise:.1%}",
+        "Gap": f"{size}; sampling noise alone would show {noise}",
         "Rank correlation": f"{gap.rank_correlation:.3f} ± {gap.rank_correlation_stderr:.3f}",
         "Checked on": f"{len(gap.tests)} test rows, {gap.permutations:,} permutations, {gap.trainings:,} trainings",
     }

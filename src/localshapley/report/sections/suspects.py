@@ -29,7 +29,7 @@ class Suspects(Section):
         return {"suspects": summary["table"]}
 
     def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
-        return [(f"{summary['n_suspects']:,}", "suspects whose label may be wrong")]
+        return [(f"{summary['n_suspects']:,}", "rows whose label may be wrong")]
 
 
 def _table(suspects: pd.DataFrame, rows: Rows) -> Table:

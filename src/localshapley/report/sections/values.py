@@ -42,5 +42,5 @@ class Values(Section):
         doubt = f"; {in_doubt:,} more may" if in_doubt else ""
         return [
             (f"{n:,}", f"training rows valued on {summary['n_tests']:,} test rows"),
-            (f"{hurt:,}", f"rows hurt the model ({hurt / n:.0%}): value below zero{doubt}"),
+            (f"{hurt:,}", f"rows hurt the model ({hurt / n:.0%}): their values are below zero{doubt}"),
         ]

@@ -91,7 +91,7 @@
       this.next = make("button", { type: "button", className: "button", onclick: () => turn(1) }, "Next");
       const size = make("select", {}, ...[1, 2, 4].map((times) => times * pageSize).map((n) => make("option", { value: n }, n)));
       size.onchange = () => this.change({ size: Number(size.value) });
-      this.root.after(make("div", { className: "tools" }, this.back, this.next, make("label", {}, "Rows", size)));
+      this.root.after(make("div", { className: "tools" }, this.back, this.next, make("label", {}, "Rows per page", size)));
     }
 
     sortBy(place) {

@@ -160,15 +160,12 @@ def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -
     """
     shown, said = _shown(summary, sections), summary["sections"]
     tables = {section.id: section.tables(said[section.id]) for section in shown}
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            title=summary["title"],
-            headline=[line for section in shown for line in section.headline(said[section.id])],
-            sections=[(section, _body(section, said[section.id], tables[section.id])) for section in shown],
-            data=to_script({"page_size": PAGE_SIZE, "tables": tables}),
-        )
+    page = _environment().get_template("page.html")
+    return page.render(
+        title=summary["title"],
+        headline=[line for section in shown for line in section.headline(said[section.id])],
+        sections=[(section, _body(section, said[section.id], tables[section.id])) for section in shown],
+        data=to_script({"page_size": PAGE_SIZE, "tables": tables}),
     )
 
 
@@ -185,7 +182,9 @@ def _checked(sections: Sequence[Section] | None) -> Sequence[Section]:
 def _shown(summary: dict[str, Any], sections: Sequence[Section] | None) -> list[Section]:
     """The sections that have something to say, if they are those of the summary."""
     if summary.get("format") != FORMAT:
-        raise InvalidArgumentError(f"summary must have the format {FORMAT!r}; got {summary.get('format')!r}.")
+        raise InvalidArgumentError(
+            f"summary must have the format {FORMAT!r}; got {summary.get('format')!r}. Make it with summarise()."
+        )
     given = _checked(sections)
     strange = summary["sections"].keys() - {section.id for section in given}
     if strange:

@@ -35,8 +35,27 @@ class Section(ABC):
         What stands above it; the title, if not set.
     template : str
         Its body as a Jinja template; the file ``<id>.html`` beside the Python file, if not set. It sees the entries of
-        the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)`` and
-        ``fact_list(...)``. Every text is escaped.
+        the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
+        ``fact_list(...)``, ``interval`` (standard errors to each side) and ``page_size``. Every text is escaped.
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> from localshapley.report import Section, render, summarise
+    >>> class Advice(Section):
+    ...     id = "advice"
+    ...     title = "Advice"
+    ...     template = "<p>Look at the {{ n }} rows below zero.</p>"
+    ...
+    ...     def summarise(self, context):
+    ...         return {"n": int((context.valuation.values < 0).sum())}
+    >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    >>> v = ls.value(X, y, X_test, y_test, model="knn")
+    >>> summary = summarise(v, sections=[Advice()])
+    >>> summary["sections"]
+    {'advice': {'n': 6}}
+    >>> "<p>Look at the 6 rows below zero.</p>" in render(summary, [Advice()])
+    True
     """
 
     id: str

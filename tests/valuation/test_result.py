@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.neighbors import KNeighborsClassifier
@@ -128,6 +131,18 @@ def test_rows_with_two_keys_can_be_saved(tmp_path):
     back = ls.load(tmp_path / "v.parquet")
     assert (back.values == v.values).all()
     assert len(back.ids) == 13
+
+
+def test_a_saved_valuation_knows_whether_its_model_is_random(tmp_path):
+    path = tmp_path / "v.parquet"
+    replace(valued(), is_random=True).save(path)
+    assert ls.load(path).is_random
+    table = pq.read_table(path)
+    header = json.loads(table.schema.metadata[b"localshapley"])
+    del header["is_random"]  # as in a file of an older version
+    older = {**table.schema.metadata, b"localshapley": json.dumps(header).encode()}
+    pq.write_table(table.replace_schema_metadata(older), path)
+    assert not ls.load(path).is_random
 
 
 def test_text_paths_will_do(tmp_path):

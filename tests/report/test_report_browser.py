@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.report import write_report
-from test_report import CURVES, OWNERS, SCRIPT, gap_of, suspects_of
+from report.parts import CURVES, OWNERS, SCRIPT, gap_of, suspects_of
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

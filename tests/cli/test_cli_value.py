@@ -134,7 +134,7 @@ class TestCurves:
         [(np.inf, [], True), (-1, [], False), (-1, ["--curves"], True), (np.inf, ["--no-curves"], False)],
     )
     def test_in_the_report(self, command, where, tmp_path, monkeypatch, seconds, words, drawn):
-        monkeypatch.setattr("localshapley.cli.work.CURVE_SECONDS", seconds)
+        monkeypatch.setattr("localshapley.cli.value.CURVE_SECONDS", seconds)
         done = command("value", *where, "--report", "r.html", *words)
         assert done.status == 0, done.stderr
         assert ('id="curves"' in (tmp_path / "r.html").read_text()) == drawn

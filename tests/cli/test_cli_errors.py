@@ -21,6 +21,8 @@ import pytest
         (["value", "train.csv", "-t", "species", "--support", "nearest:many"], 2, "--support nearest:many"),
         (["value", "train.csv", "-t", "species", "--support", "near"], 2, "--support must be one of"),
         (["value", "train.csv", "-t", "species", "--support", "dual:3"], 2, "--support dual takes no size"),
+        (["value", "train.csv", "-t", "species", "--support", "radius"], 2, "write it like nearest:20"),
+        (["value", "train.csv", "-t", "species", "--support", "hops:2"], 2, "--support must be one of"),
         (["value", "train.csv", "-t", "species", "--method", "exat"], 2, "Did you mean 'exact'?"),
         (["value", "train.csv", "-t", "species", "--cv", "5", "--test-size", "0.3"], 2, "exclude each other"),
         (["value", "train.csv", "-t", "species", "--test-size", "3"], 2, "share between 0 and 1"),

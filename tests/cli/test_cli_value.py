@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
+from localshapley.cli.valuing import find_support, offered_supports
 
 
 def test_from_a_table_to_values_and_a_report(command, where, tmp_path):
@@ -124,6 +126,49 @@ class TestLimits:
         document = limited("--tol", 1e-9, "--max-seconds", 1e-9)
         assert "limit 1e-09 s" in document["stopped"]
         assert document["relative_error"] > 1e-9
+
+
+class TestSupports:
+    def test_all_that_a_number_is_enough_for_are_offered(self):
+        offered = set(offered_supports().values())
+        assert {ls.supports.CompactKernel, ls.supports.Leaves, ls.supports.Nearest} < offered
+        assert offered.isdisjoint({ls.supports.Support, ls.supports.Given, ls.supports.Embedding, ls.supports.Hops})
+
+    @pytest.mark.parametrize(
+        ("text", "made"),
+        [
+            ("nearest", ls.supports.Nearest()),
+            ("nearest:7", ls.supports.Nearest(7)),
+            ("radius:1.5", ls.supports.Radius(1.5)),
+            ("kernel:0.25", ls.supports.Kernel(0.25)),
+            ("compact-kernel:2", ls.supports.CompactKernel(2.0)),
+            ("tree", ls.supports.TreeNode()),
+            ("tree:2", ls.supports.TreeNode(2)),
+            ("tree-node", ls.supports.TreeNode()),
+            ("leaves", ls.supports.Leaves()),
+            ("leaves:9", ls.supports.Leaves(9)),
+            ("dual", ls.supports.Dual()),
+            ("random:3", ls.supports.Random(3)),
+            ("everything", ls.supports.Everything()),
+        ],
+    )
+    def test_a_name_and_a_size(self, text, made):
+        assert find_support(text) == made
+
+    def test_a_new_one_needs_no_edit_here(self, answer, flowers, monkeypatch):
+        @dataclass(frozen=True, repr=False)
+        class FirstRows(ls.supports.Everything):
+            n: int = 3
+
+            def find(self, space):
+                return [np.arange(self.n, dtype=np.int32)] * space.X_test.shape[0]
+
+        monkeypatch.setattr(ls.supports, "FirstRows", FirstRows, raising=False)
+        monkeypatch.setattr(ls.supports, "__all__", [*ls.supports.__all__, "FirstRows"])
+        words = ("value", flowers / "train.csv", "-t", "species", "--drop", "plant", "--test-size", 0.2, "-q")
+        document = answer(*words, "--support", "first-rows:4")
+        assert document["support"] == "FirstRows(n=4)"
+        assert [row["n_tests"] > 0 for row in document["rows"]] == [True] * 4 + [False] * 76
 
 
 class TestCurves:

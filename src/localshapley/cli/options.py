@@ -46,13 +46,15 @@ class Run:
     support: Annotated[
         str | None,
         option(
-            "Which rows can matter to a test row: nearest:20, radius:1.5, kernel:0.5, tree, leaves, dual, random:20, "
-            "everything; by default what belongs to the model.",
+            "Which rows can matter to a test row, such as nearest:20, radius:1.5, kernel:0.5, tree or everything "
+            "(default: what suits the model).",
             VALUING,
         ),
     ] = None
     score: Annotated[str | None, option("confidence, accuracy, margin, log_loss; squared_error, ...", VALUING)] = None
-    method: Annotated[str, option("auto (default), exact or sample.", VALUING)] = "auto"
+    method: Annotated[
+        str, option("How values are computed: auto (default), or a method such as exact or sample.", VALUING)
+    ] = "auto"
     tol: Annotated[float | None, option("Relative error to reach (0.1).", VALUING)] = None
     budget: Annotated[int | None, option("Most trainings.", VALUING)] = None
     max_seconds: Annotated[float | None, option("Stop sampling after this time.", VALUING)] = None

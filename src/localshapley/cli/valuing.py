@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from dataclasses import MISSING, Field, fields
 from importlib import import_module
+from inspect import isabstract
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +20,13 @@ from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown
 
 if TYPE_CHECKING:
     from localshapley.supports import Support
+
+ALIASES = {"tree": "tree-node"}
+"""Short names of supports."""
+NEED_A_GRAPH = ("Hops",)
+"""Supports that a table cannot have, though a number is all that they take."""
+NUMBERS: dict[Any, Any] = {"int": int, "float": float, int: int, float: float}
+"""How the size of a support is read, by its annotation, which most modules keep as text."""
 
 
 def problem(run: Run, data: Data) -> dict[str, Any]:
@@ -145,28 +155,39 @@ def find_model(name: str, regression: bool) -> Any:
 
 def find_support(text: str | None) -> Support | None:
     """The support behind `--support`: a name, and its size after a colon."""
-    supports: dict[str, tuple[Any, Any]] = {
-        "nearest": (ls.supports.Nearest, int),
-        "radius": (ls.supports.Radius, float),
-        "kernel": (ls.supports.Kernel, float),
-        "tree": (ls.supports.TreeNode, None),
-        "leaves": (ls.supports.Leaves, None),
-        "dual": (ls.supports.Dual, None),
-        "random": (ls.supports.Random, int),
-        "everything": (ls.supports.Everything, None),
-    }
     if text is None:
         return None
     name, _, size = text.partition(":")
-    if name not in supports:
-        raise unknown_name("--support", name, supports)
-    kind, number = supports[name]
-    if number is None and size:
+    offered = offered_supports()
+    kind: Any = offered.get(ALIASES.get(name, name))
+    if kind is None:
+        raise unknown_name("--support", name, [*offered, *ALIASES])
+    first = _size_of(kind)
+    if size and first is None:
         raise InvalidArgumentError(f"--support {name} takes no size; got {text!r}.")
     try:
-        made: Support = kind(number(size)) if number is not None and size else kind()
+        made: Support = kind(NUMBERS[first.type](size)) if size and first else kind()
     except (TypeError, ValueError):
         raise InvalidArgumentError(
             f"--support {text} has no size that can be used; write it like nearest:20."
         ) from None
     return made
+
+
+def offered_supports() -> dict[str, type[Support]]:
+    """Supports for which a name and a size are enough, by name in lower case: `CompactKernel` is compact-kernel."""
+    found = {}
+    for name in ls.supports.__all__:
+        kind = getattr(ls.supports, name)
+        if not isinstance(kind, type) or not issubclass(kind, ls.supports.Support) or isabstract(kind):
+            continue
+        required = [f for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+        if name not in NEED_A_GRAPH and all(f is _size_of(kind) for f in required):
+            found[re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()] = kind
+    return found
+
+
+def _size_of(kind: type[Support]) -> Field[Any] | None:
+    """The first argument of a support, if it is a number."""
+    first = next((f for f in fields(kind) if not f.kw_only), None)
+    return first if first is not None and first.type in NUMBERS else None

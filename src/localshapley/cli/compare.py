@@ -22,18 +22,24 @@ if TYPE_CHECKING:
 @takes_groups
 def compare(
     output: Output,
-    one: Annotated[Path, typer.Argument(help="Values: a table with the columns value and row or id.")],
+    one: Annotated[
+        Path, typer.Argument(help="Values: a table whose first column names the rows, with a column `value`.")
+    ],
     two: Annotated[Path, typer.Argument(help="Values of the same rows.")],
-    top: Annotated[int, typer.Option(help="Best and worst rows to compare.")] = 50,
-    picture: Annotated[Path | None, typer.Option(help="Scatter to write: .png, .svg, .pdf (needs matplotlib).")] = None,
+    top: Annotated[int, typer.Option(help="Number of best and worst rows to compare.")] = 50,
+    picture: Annotated[
+        Path | None, typer.Option(help="Scatter plot to write: .png, .svg or .pdf (needs matplotlib).")
+    ] = None,
 ) -> None:
-    """Compare two results: rank correlation, overlap of the best and worst rows, scatter."""
+    """Compare two results: rank correlation, overlap of the best and worst rows, scatter plot."""
     import pandas as pd
 
     first, second = _read_values(one), _read_values(two)
     both = pd.concat([first, second], axis=1, join="inner", keys=["one", "two"])
     if len(both) < 2:
-        raise LocalShapleyError(f"{one} and {two} share {len(both)} rows; their first columns must name the same rows.")
+        raise LocalShapleyError(
+            f"{one} and {two} have {len(both)} rows in common; their first columns must name the same rows."
+        )
     alone = {"only_in_one": len(first) - len(both), "only_in_two": len(second) - len(both)}
     document = {"rows": len(both), **alone, **_agreement(both, min(top, len(both)))}
     unmatched = ""
@@ -62,7 +68,7 @@ def _read_values(path: Path) -> pd.Series:
     if column.index.has_duplicates:
         raise LocalShapleyError(f"{path} has {column.index[column.index.duplicated()][0]!r} twice in its first column.")
     if not pd.api.types.is_numeric_dtype(column):
-        raise LocalShapleyError(f"{path} has text in the column 'value'.")
+        raise LocalShapleyError(f"{path} has text in the column 'value'; it must hold numbers.")
     return column.astype(float)
 
 

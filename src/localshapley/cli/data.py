@@ -54,7 +54,7 @@ def load_data(run: Run) -> Data:
     left_out = [name for name in (run.target, run.owner, *(run.drop or [])) if name is not None]
     rows = train.drop(columns=left_out)
     if rows.shape[1] == 0:
-        raise LocalShapleyError(f"{run.train} has no column left to learn from beside {', '.join(left_out)}.")
+        raise LocalShapleyError(f"{run.train} has no columns left to learn from besides {', '.join(left_out)}.")
     prepared = prepare(rows, None if test is None else test[rows.columns], run.category or ())
     y_test = None
     if test is not None:
@@ -67,7 +67,7 @@ def _read(run: Run) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     ways = [name for name in ("test", "test_size", "cv") if getattr(run, name) is not None]
     if len(ways) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
-        raise InvalidArgumentError(f"{options} exclude each other; give one of them.")
+        raise InvalidArgumentError(f"{options} cannot be combined; give only one of them.")
     train = named_rows(read_table(run.train, run.encoding), run.train, run.id)
     dropped = run.drop or []
     named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in dropped)]
@@ -79,7 +79,9 @@ def _read(run: Run) -> tuple[pd.DataFrame, pd.DataFrame | None]:
         needed = train.columns.difference([run.owner, *dropped], sort=False)
         missing = needed.difference(test.columns, sort=False)
         if len(missing):
-            raise LocalShapleyError(f"{run.test} lacks the column {missing[0]!r} of {run.train}; both need the same.")
+            raise LocalShapleyError(
+                f"{run.test} lacks the column {missing[0]!r} of {run.train}; both need the same columns."
+            )
         return train, test
     return (train, None) if run.test_size is None else _split(train, run)
 
@@ -92,7 +94,7 @@ def named_rows(table: pd.DataFrame, path: Path, name: str | None) -> pd.DataFram
         raise _no_column("--id", name, table, path)
     repeated = table[name][table[name].duplicated()]
     if len(repeated):
-        raise LocalShapleyError(f"--id {name}: {repeated.iloc[0]!r} names more than one row; names must differ.")
+        raise LocalShapleyError(f"--id {name}: {repeated.iloc[0]!r} names more than one row; names must be unique.")
     return table.set_index(name)
 
 
@@ -134,7 +136,7 @@ def _target(table: pd.DataFrame, run: Run) -> tuple[AnyArray, bool]:
             f"the target {run.target!r} holds text such as {str(y[0])!r}; regression needs numbers."
         )
     if not regression and len(np.unique(y)) < 2:
-        raise LocalShapleyError(f"the target {run.target!r} holds one class only ({y[0]}); two or more are needed.")
+        raise LocalShapleyError(f"the target {run.target!r} has only one class ({y[0]}); at least two are needed.")
     return y, regression
 
 
@@ -144,7 +146,8 @@ def _owner(table: pd.DataFrame, run: Run) -> pd.Series | None:
     owner = table[run.owner]
     where = owner.index[owner.isna()]
     if len(where):
+        rows = "1 row" if len(where) == 1 else f"{len(where)} rows"
         raise LocalShapleyError(
-            f"the owner {run.owner!r} is missing in {len(where)} rows, first in row {where[0]}; name one for them."
+            f"the owner column {run.owner!r} is empty in {rows}, first in row {where[0]}; name the owner there."
         )
     return owner

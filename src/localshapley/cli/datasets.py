@@ -23,7 +23,7 @@ BUNDLED = {
 FROM_FILES = {
     "mnist": "70,000 images of 28 × 28 pixels, digits 0 to 9 (from files)",
     "adult": "48,842 people, 14 columns, income over 50K or not (from files)",
-    "bank": "4,521 calls of a bank, 15 columns, offer taken or not (from files)",
+    "bank": "4,521 calls by a bank, 15 columns, offer taken or not (from files)",
     "cora": "2,708 papers that cite each other, 7 subjects (from files)",
     "citeseer": "3,327 papers that cite each other, 6 subjects (from files)",
     "pubmed": "19,717 papers that cite each other, 3 subjects (from files)",
@@ -34,20 +34,22 @@ FROM_FILES = {
 def datasets(
     output: Output,
     name: Annotated[str | None, typer.Argument(help="Data set to write as a table.", show_default=False)] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write (NAME.csv).")] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Table to write (default: NAME.csv).")] = None,
 ) -> None:
-    """List the data sets that come with the package, or write one as a table to try things on."""
+    """List the data sets that the package knows, or write one as a table to try things out on."""
     if name is None:
         text = [f"{key:<14} {about}" for key, about in {**BUNDLED, **FROM_FILES}.items()]
         text += ["", "localshapley datasets iris writes iris.csv; in Python: ls.datasets.load('iris')."]
-        text += ["Data sets from files are looked for in LOCALSHAPLEY_DATA."]
+        text += ["Those from files are looked for in the folder that LOCALSHAPLEY_DATA names."]
         output.answer({"bundled": BUNDLED, "from_files": FROM_FILES}, "\n".join(text))
         return
     if name not in BUNDLED:
         raise unknown_name("NAME", name, BUNDLED)
     path = out or Path(f"{name}.csv")
     n_rows = _write(name, path)
-    output.answer({"table": str(path), "rows": n_rows}, f"Wrote {path}: {n_rows:,} rows; --target target --id id")
+    output.answer(
+        {"table": str(path), "rows": n_rows}, f"Wrote {path}: {n_rows:,} rows; use it with --target target --id id"
+    )
 
 
 def _write(name: str, path: Path) -> int:

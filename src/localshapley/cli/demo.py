@@ -31,7 +31,9 @@ def demo(
     valuation = ls.value(data.X, y, data.X_test, data.y_test, model=model)
     typer.echo(f"{valuation}\n")
     lowest = np.argsort(valuation.values)[: len(flipped)]
-    typer.echo(f"Of the {len(flipped)} rows of lowest value {np.isin(lowest, flipped).sum()} have a flipped label.")
+    typer.echo(
+        f"Of the {len(flipped)} rows with the lowest values, {np.isin(lowest, flipped).sum()} have a flipped label."
+    )
 
     out.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame(data.X, columns=data.feature_names).round(2)

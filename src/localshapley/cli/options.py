@@ -29,20 +29,22 @@ class Run:
 
     train: Annotated[Path, typer.Argument(help="Table: CSV, TSV, Parquet, Feather or Arrow.", show_default=False)]
     target: Annotated[str, option("Column to predict.", DATA, "--target", "-t")]
-    test: Annotated[Path | None, option("Table of test rows with the same columns.", DATA)] = None
-    test_size: Annotated[float | None, option("Share of the rows set aside as test rows, such as 0.3.", DATA)] = None
-    cv: Annotated[int | None, option("Folds; every row tests the others (5 if no test rows are given).", DATA)] = None
+    test: Annotated[Path | None, option("Table of test rows, with the same columns.", DATA)] = None
+    test_size: Annotated[float | None, option("Share of the rows to set aside as test rows, such as 0.3.", DATA)] = None
+    cv: Annotated[int | None, option("Folds to cross-validate with (default: 5, if there are no test rows).", DATA)] = (
+        None
+    )
     id: Annotated[str | None, option("Column that names the rows.", DATA)] = None
     owner: Annotated[str | None, option("Column that names the owners of the rows.", DATA)] = None
-    drop: Annotated[list[str] | None, option("Column to leave out (again for more).", DATA)] = None
+    drop: Annotated[list[str] | None, option("Column to leave out; repeat for more.", DATA)] = None
     category: Annotated[
-        list[str] | None, option("Column of numbers that are codes and not amounts (again for more).", DATA)
+        list[str] | None, option("Column whose numbers are codes, not amounts; repeat for more.", DATA)
     ] = None
-    encoding: Annotated[str, option("Encoding of text files (utf-8).", DATA)] = "utf-8"
+    encoding: Annotated[str, option("Encoding of text files (default: utf-8).", DATA)] = "utf-8"
     model: Annotated[
         str, option("knn (default), tree, forest, svm, logistic, ridge, or module:object.", VALUING, "--model", "-m")
     ] = "knn"
-    task: Annotated[str, option("classification or regression; by default told from the target.", VALUING)] = "auto"
+    task: Annotated[str, option("classification or regression (default: inferred from the target).", VALUING)] = "auto"
     support: Annotated[
         str | None,
         option(
@@ -51,23 +53,32 @@ class Run:
             VALUING,
         ),
     ] = None
-    score: Annotated[str | None, option("confidence, accuracy, margin, log_loss; squared_error, ...", VALUING)] = None
+    score: Annotated[
+        str | None,
+        option("How predictions are scored, such as accuracy or log_loss (default: what suits the model).", VALUING),
+    ] = None
     method: Annotated[
         str, option("How values are computed: auto (default), or a method such as exact or sample.", VALUING)
     ] = "auto"
-    tol: Annotated[float | None, option("Relative error to reach (0.1).", VALUING)] = None
-    budget: Annotated[int | None, option("Most trainings.", VALUING)] = None
-    max_seconds: Annotated[float | None, option("Stop sampling after this time.", VALUING)] = None
-    play_owners: Annotated[bool, option("Value owners as a whole instead of rows.", VALUING, "--play-owners")] = False
-    seed: Annotated[int, option("Seed of splits and draws (0).", VALUING)] = 0
-    jobs: Annotated[int | None, option("Processes that train; -1 is one for each core.", VALUING)] = None
-    store: Annotated[Path | None, option("File that keeps what is trained; the same command resumes.", VALUING)] = None
+    tol: Annotated[
+        float | None, option("Stop sampling at this relative error (default: 0.1, unless there is a budget).", VALUING)
+    ] = None
+    budget: Annotated[int | None, option("Maximum number of trainings.", VALUING)] = None
+    max_seconds: Annotated[float | None, option("Stop sampling after this many seconds.", VALUING)] = None
+    play_owners: Annotated[
+        bool, option("Value each owner as a whole instead of single rows.", VALUING, "--play-owners")
+    ] = False
+    seed: Annotated[int, option("Seed of splits and draws (default: 0).", VALUING)] = 0
+    jobs: Annotated[int | None, option("Number of training processes; -1 uses every core.", VALUING)] = None
+    store: Annotated[
+        Path | None, option("File that keeps what was trained, so that the same command resumes.", VALUING)
+    ] = None
 
 
 SavedValues = Annotated[
-    Path | None, option("Values that `value --out values.parquet` kept, in place of a run.", DATA, "--values")
+    Path | None, option("Values saved by `value --out values.parquet`, instead of a new run.", DATA, "--values")
 ]
-ListOut = Annotated[Path | None, option("Table to write: .csv, .tsv, .parquet, .feather.", OUTPUT, "--out", "-o")]
+ListOut = Annotated[Path | None, option("Table to write: .csv, .tsv, .parquet or .feather.", OUTPUT, "--out", "-o")]
 
 
 def takes_groups(command: Callable[..., None]) -> Callable[..., None]:

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 class Output:
     """How a command speaks: answers on standard output, all else on standard error."""
 
-    json: Annotated[bool, option("Print one JSON document, and all else on standard error.", OUTPUT, "--json")] = False
-    quiet: Annotated[bool, option("No progress, and nothing but what was asked for.", OUTPUT, "--quiet", "-q")] = False
+    json: Annotated[
+        bool, option("Print one JSON document; everything else goes to standard error.", OUTPUT, "--json")
+    ] = False
+    quiet: Annotated[bool, option("Print the result and nothing else.", OUTPUT, "--quiet", "-q")] = False
     debug: Annotated[bool, option("Show the traceback of an error.", OUTPUT, "--debug")] = False
 
     def status(self, text: str) -> None:

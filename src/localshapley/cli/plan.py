@@ -11,7 +11,7 @@ from localshapley.cli.valuing import problem
 
 @takes_groups
 def plan(run: Run, output: Output) -> None:
-    """Tell what `value` with the same options would cost."""
+    """Show what `value` with the same options would cost, before you run it."""
     data = load_data(run)
     found = ls.plan(**problem(run, data))
     levels = found.levels

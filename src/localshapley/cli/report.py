@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 @takes_groups
 def report(
     output: Output,
-    values: Annotated[Path, typer.Argument(help="Values that `value --out values.parquet` kept.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Page to write.")] = Path("report.html"),
+    values: Annotated[Path, typer.Argument(help="Values saved by `value --out values.parquet`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Report to write.")] = Path("report.html"),
     train: Annotated[Path | None, typer.Option(help="The table that was valued, to show its rows.")] = None,
     target: Annotated[str | None, typer.Option("--target", "-t", help="Column that was predicted.")] = None,
     owner: Annotated[str | None, typer.Option(help="Column that names the owners.")] = None,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "Data valuation",
+    title: Annotated[str, typer.Option(help="Title of the report.")] = "Data valuation",
     image_shape: Annotated[str | None, typer.Option(help="Show rows as images, such as 28x28.")] = None,
-    data: Annotated[bool, typer.Option("--data", help="Also write what the page says as JSON beside it.")] = False,
+    data: Annotated[bool, typer.Option("--data", help="Also write what the report says as JSON, next to it.")] = False,
 ) -> None:
-    """Write a page about values that were kept."""
+    """Write a report about saved values."""
     valuation = ls.load(values)
     if train is None and (target or owner):
         raise InvalidArgumentError("--target and --owner are columns of the table that was valued; give --train TABLE.")
@@ -47,11 +47,11 @@ def find_shape(text: str | None) -> tuple[int, ...] | None:
     try:
         return tuple(int(part) for part in text.lower().split("x"))
     except ValueError:
-        raise InvalidArgumentError(f"--image-shape must be like 28x28; got {text!r}.") from None
+        raise InvalidArgumentError(f"--image-shape must look like 28x28; got {text!r}.") from None
 
 
 def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: str | None) -> dict[str, Any]:
-    """What the table adds to the page: the rows, and by their columns suspects and owners."""
+    """What the table adds to the report: the rows, and by their columns suspects and owners."""
     from localshapley.preparing import labels_of, prepare
 
     table = _valued_rows(valuation, train)

@@ -19,12 +19,12 @@ def select(
     output: Output,
     n: Annotated[float, typer.Option("-n", "--n", help="Rows to choose, or a share such as 0.2.", show_default=False)],
     balance: Annotated[
-        str | None, typer.Option(help="Classes as in the data (classes) or equally many (equal).")
+        str | None, typer.Option(help="Keep the shares of the classes (classes), or make them equal (equal).")
     ] = None,
     values: SavedValues = None,
     out: ListOut = None,
 ) -> None:
-    """Choose the best rows for a budget."""
+    """Choose the best rows."""
     check_folder(out)
     data, valuation = saved_or_valued(run, values, output)
     labels = None if data.regression else data.y
@@ -34,6 +34,6 @@ def select(
         rows = data.rows.copy()
         rows[run.target] = data.y
         write_table(rows.loc[chosen.index], out)
-        text.append(f"Wrote {out}: these rows")
+        text.append(f"Wrote these rows to {out}")
     output.answer({**about(valuation, data), "selected": as_records(chosen)}, "\n".join(text))
     end(valuation)

@@ -19,12 +19,14 @@ def suspects(
     output: Output,
     n: Annotated[
         float | None,
-        typer.Option("-n", "--n", help="Rows to list, or a share such as 0.1 (those that do harm and are outvoted)."),
+        typer.Option(
+            "-n", "--n", help="Rows to list, or a share such as 0.1 (default: all that do harm and are outvoted)."
+        ),
     ] = None,
     values: SavedValues = None,
     out: ListOut = None,
 ) -> None:
-    """List the rows that are likely mislabelled, with the neighbours that speak against them."""
+    """List the rows that are probably mislabelled, with the neighbours that contradict them."""
     check_folder(out)
     data, valuation = saved_or_valued(run, values, output)
     found = ls.tasks.suspects(valuation, data.y, X=data.X, n=None if n is None else whole_or_share(n))
@@ -35,7 +37,7 @@ def suspects(
     if len(found):
         text.append(table_text(found))
     elif n is None:
-        text.append("No row does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious.")
+        text.append("No row both does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious.")
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}"] if out is not None else [])
     output.answer({**about(valuation, data), "suspects": as_records(found)}, "\n".join(text))
     end(valuation)

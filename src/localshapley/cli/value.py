@@ -31,13 +31,15 @@ class Files:
     """Where a valuation goes."""
 
     out: Annotated[
-        Path | None, option("Values: .parquet (keeps everything), .csv, .tsv, .feather.", OUTPUT, "--out", "-o")
+        Path | None,
+        option("Values to write: .parquet (keeps everything), .csv, .tsv or .feather.", OUTPUT, "--out", "-o"),
     ] = None
-    report: Annotated[Path | None, option("Page for people, .html.", OUTPUT)] = None
+    report: Annotated[Path | None, option("Report to write: .html.", OUTPUT)] = None
     title: Annotated[str | None, option("Title of the report.", OUTPUT)] = None
     image_shape: Annotated[str | None, option("Show rows as images in the report, such as 28x28.", OUTPUT)] = None
     curves: Annotated[
-        bool | None, option("Selection curves in the report; by default if quick.", OUTPUT, "--curves/--no-curves")
+        bool | None,
+        option("Selection curves in the report (default: if they are quick).", OUTPUT, "--curves/--no-curves"),
     ] = None
     check_locality: Annotated[
         bool, option("Locality check in the report; takes up to 20,000 trainings.", OUTPUT, "--check-locality")
@@ -46,7 +48,7 @@ class Files:
 
 @takes_groups
 def value(run: Run, files: Files, output: Output) -> None:
-    """Value every row of a table by what it does for a model's predictions."""
+    """Value every row of a table by what it contributes to a model's predictions."""
     _check(run, files)
     data, valuation = valued(run, output)
     rows, written = _labelled(valuation, data), {}
@@ -131,7 +133,9 @@ def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: 
     each = perf_counter() - started
     shares, n_seeds = np.linspace(0.1, 1.0, 10), 3
     if files.curves is None and each * len(shares) * (3 + n_seeds) / 2 > CURVE_SECONDS:
-        output.status(f"selection curves left out: a training on all rows takes {each:.1f} s (--curves draws them)")
+        output.status(
+            f"selection curves left out: one training on all rows takes {each:.1f} s (--curves draws them anyway)"
+        )
         return None
     if files.curves:
         shares, n_seeds = np.linspace(0.05, 1.0, 20), 10

@@ -34,7 +34,7 @@ def problem(run: Run, data: Data) -> dict[str, Any]:
     import pandas as pd
 
     if run.play_owners and data.owner is None:
-        raise InvalidArgumentError("--play-owners needs the column that names them: --owner COLUMN.")
+        raise InvalidArgumentError("--play-owners needs the column that names the owners: --owner COLUMN.")
     return {
         "X": pd.DataFrame(data.X, index=data.rows.index),  # so that values go by the names of the rows
         "y": data.y,
@@ -68,22 +68,22 @@ def valued(run: Run, output: Output) -> tuple[Data, ls.Valuation]:
     try:
         return data, ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
     except KeyboardInterrupt:
-        kept = f"; {run.store} keeps what was trained, the same command goes on" if run.store else ""
-        output.status(f"stopped before there was a first estimate{kept}")
+        kept = f"; {run.store} keeps what was trained, and the same command resumes from it" if run.store else ""
+        output.status(f"stopped before the first estimate{kept}")
         raise
 
 
 def saved_or_valued(run: Run, values: Path | None, output: Output) -> tuple[Data, ls.Valuation]:
     """Read the data, and the values of its rows where they were saved."""
     if run.play_owners:
-        raise InvalidArgumentError("--play-owners values owners; rows are what this command is about.")
+        raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
     if values is None:
         return valued(run, output)
     data, valuation = _loaded(run, output), ls.load(values)
     if len(valuation.values) != len(data.y) or not valuation.to_frame().index.equals(data.rows.index):
         raise LocalShapleyError(
-            f"{values} is not about the {len(data.y)} rows of {run.train} with these options; give the options that it "
-            "was made with (--id, --test-size, --seed)."
+            f"{values} does not hold the values of the {len(data.y)} rows of {run.train}; give the options that it was "
+            "made with (--id, --test-size, --seed)."
         )
     return data, valuation
 
@@ -146,8 +146,8 @@ def find_model(name: str, regression: bool) -> Any:
         return found() if isinstance(found, type) else found
     except (ImportError, AttributeError, TypeError) as error:
         raise InvalidArgumentError(
-            f"--model {name} cannot be had ({error}); give an importable module and an estimator in it, such as "
-            "sklearn.naive_bayes:GaussianNB."
+            f"--model {name} could not be imported ({error}); give a module that can be imported and an estimator in "
+            "it, such as sklearn.naive_bayes:GaussianNB."
         ) from None
     finally:
         sys.path.pop(0)
@@ -168,9 +168,7 @@ def find_support(text: str | None) -> Support | None:
     try:
         made: Support = kind(NUMBERS[first.type](size)) if size and first else kind()
     except (TypeError, ValueError):
-        raise InvalidArgumentError(
-            f"--support {text} has no size that can be used; write it like nearest:20."
-        ) from None
+        raise InvalidArgumentError(f"--support {text} has no valid size; write it like nearest:20.") from None
     return made
 
 

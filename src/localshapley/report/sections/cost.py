@@ -8,11 +8,11 @@ from typing import Any
 from markupsafe import Markup
 
 from localshapley.coalitions.exact import Levels
-from localshapley.counts import duration, in_words
 from localshapley.report import charts
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table, number_column, text_column
 from localshapley.valuation import Cost as RunCost
+from localshapley.wording import duration, in_words
 
 Line = tuple[str, str, float]
 """Name, number in words, and length of a bar."""

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import Floats, Ints
-from localshapley.counts import duration
 from localshapley.report.sections.base import Context, Section
 from localshapley.valuation import Valuation
+from localshapley.wording import duration
 
 
 class How(Section):

@@ -36,7 +36,7 @@ from localshapley.models.trainer import Trainer
 from localshapley.store.contents import Contents, contents_of_task
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
-from localshapley.valuation.origin import Origin
+from localshapley.valuation.parts import Origin
 
 
 @dataclass(frozen=True, kw_only=True)

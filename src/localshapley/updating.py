@@ -118,6 +118,7 @@ def update(
         support_sizes=graph.support_sizes,
         n_tests=np.diff(graph.R[0]),
         games=graph,
+        counted=None,
         origin=problem.origin,
         notes=[
             *played.notes,

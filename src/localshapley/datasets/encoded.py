@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats
-from localshapley.datasets.bundled import Dataset
+from localshapley.datasets.dataset import Dataset
 from localshapley.datasets.mnist import load_mnist
 
 N_FEATURES = 1024

@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from localshapley.datasets.bundled import Dataset
+from localshapley.datasets.dataset import Dataset
 from localshapley.datasets.files import File, read
 from localshapley.errors import InvalidArgumentError
 

@@ -16,11 +16,11 @@ from markupsafe import Markup
 from localshapley.coalitions.exact import Levels
 from localshapley.errors import InvalidArgumentError
 from localshapley.locality import LocalityGap
-from localshapley.report.charts import INTERVAL
 from localshapley.report.rows import Rows
 from localshapley.report.sections import SECTIONS, Context, Section
 from localshapley.report.tables import Table, show, to_script
 from localshapley.valuation import Valuation
+from localshapley.valuation.plots import INTERVAL
 
 if TYPE_CHECKING:
     from localshapley.tasks import Curves

@@ -20,8 +20,8 @@ from localshapley.inputs.model import seeded, takes_kernel
 from localshapley.inputs.numbers import check_n_jobs, check_whole
 from localshapley.problem import check
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.tasks.rows import column
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import column
 
 SCORES: dict[str, Callable[[AnyArray, AnyArray], float]] = {"accuracy": accuracy_score, "r2": r2_score}
 CURVES = ("best first", "random", "worst removed first", "best removed first")

@@ -11,8 +11,9 @@ import pandas as pd
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.inputs.numbers import check_whole
 from localshapley.scores import SCORES
-from localshapley.tasks.rows import column, count_of, ids_of, table
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import column, count_of, ids_of, table
+from localshapley.valuation.plots import INTERVAL
 
 
 def suspects(
@@ -61,7 +62,7 @@ def suspects(
     found = neighbours_of(valuation, X, n_neighbours)
     regression = _is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
-    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + 1.96 * valuation.stderr < 0
+    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + INTERVAL * valuation.stderr < 0
     if X is not None and not regression:
         suspicion = suspicion - _in_deviations(agreement)
         doubtful &= agreement < 0.5

@@ -11,6 +11,7 @@ import pandas as pd
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.numbers import check_whole
+from localshapley.valuation.columns import column, ids_of, influences
 
 if TYPE_CHECKING:
     from localshapley.tasks.curves import Curves
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 # Told apart by colour-blind readers (Okabe and Ito).
 HELPS, HURTS, NEUTRAL = "#0072B2", "#D55E00", "#767676"
 SERIES = (HELPS, HURTS, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", NEUTRAL)
+INTERVAL = 1.96
+"""Standard errors to each side within which a value lies 19 times out of 20."""
 MAX_BINS = 60
 MAX_NODES = 40
 """Training rows that the picture of a support shows."""
@@ -41,7 +44,7 @@ class Plots:
         left_out = np.diff(data["rank"], prepend=0) > 1
         place = np.arange(len(data)) + np.cumsum(left_out)  # with a gap between the best and the worst
         ax.barh(place, data["value"], color=_sign_colours(data["value"]), height=0.7)
-        ax.errorbar(data["value"], place, xerr=1.96 * data["stderr"], fmt="none", ecolor="black", elinewidth=1)
+        ax.errorbar(data["value"], place, xerr=INTERVAL * data["stderr"], fmt="none", ecolor="black", elinewidth=1)
         ax.set_yticks(place, [f"{name}" for name in data.index])
         ax.invert_yaxis()
         _finish(ax, _unit(self.valuation), self.valuation.unit, f"Best and worst {self.valuation.unit}s")
@@ -79,7 +82,7 @@ class Plots:
         data = convergence_data(self.valuation, rows)
         ax = _axes(ax)
         for i, (name, line) in enumerate(data.groupby("row", sort=False)):
-            colour, doubt = SERIES[i % len(SERIES)], 1.96 * line["stderr"]
+            colour, doubt = SERIES[i % len(SERIES)], INTERVAL * line["stderr"]
             ax.plot(line["trainings"], line["value"], color=colour, marker="o", markersize=3, label=f"{name}")
             ax.fill_between(line["trainings"], line["value"] - doubt, line["value"] + doubt, color=colour, alpha=0.15)
         ax.legend(title=self.valuation.unit, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
@@ -153,8 +156,6 @@ def distribution_data(valuation: Valuation) -> pd.DataFrame:
 
 def by_class_data(valuation: Valuation, y: Any) -> pd.DataFrame:
     """The value and the label of every row."""
-    from localshapley.tasks.rows import column
-
     return valuation.to_frame()[["value"]].assign(label=column("y", y, valuation))
 
 
@@ -192,16 +193,14 @@ def support_data(valuation: Valuation, test_row: int) -> pd.DataFrame:
 
     The `sum` of all values of the support is in `attrs`.
     """
-    from localshapley.tasks.explain import explain
-
-    rows = explain(valuation, test_row)
-    shown = rows[["value"]].iloc[:MAX_NODES].copy()
+    rows, values = influences(valuation, test_row)
+    shown = pd.DataFrame({"value": values[:MAX_NODES]}, index=ids_of(valuation)[rows[:MAX_NODES]])
     largest = shown["value"].abs().max()
     shown["weight"] = shown["value"].abs() / largest if largest > 0 else 0.0
     angle = 2 * np.pi * np.arange(len(shown)) / max(len(shown), 1)
     radius = 1 - 0.6 * shown["weight"]
     shown["x"], shown["y"] = radius * np.sin(angle), radius * np.cos(angle)
-    shown.attrs["sum"] = float(rows["value"].sum())
+    shown.attrs["sum"] = float(values.sum())
     return shown
 
 

@@ -2,87 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Ints, Singles
 from localshapley.coalitions.exact import Levels, count_levels
-from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.errors import LocalShapleyError
 from localshapley.games import SupportGraph
-from localshapley.valuation.origin import Origin
+from localshapley.valuation.file import read, save
+from localshapley.valuation.parts import Cost, History, Origin
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
     from localshapley.valuation.plots import Plots
-
-FORMAT = "localshapley valuation 1"
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a valuation took.
-
-    Attributes
-    ----------
-    trainer : str
-        What trained the coalitions.
-    trainings : int
-        Coalitions trained; 0 where the model has a closed form.
-    draws : int
-        Coalitions scored, over all test rows (or classes of them, in a closed form); without reuse each would have
-        been trained.
-    distinct : int
-        Distinct coalitions among them.
-    reused : int
-        Draws that needed no training of their own.
-    trivial : int
-        Trainings whose outcome was known: no row, or one class.
-    seconds : float
-    stored : int
-        Coalitions that a store knew, and that needed no training.
-    compile_seconds : float
-        Time that compiling took beside that, once on a machine.
-    """
-
-    trainer: str
-    trainings: int
-    draws: int
-    distinct: int
-    reused: int
-    trivial: int
-    seconds: float
-    stored: int = 0
-    compile_seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class History:
-    """How a sampled run came to its values, round by round.
-
-    Attributes
-    ----------
-    trainings : array of shape (n_rounds,)
-        Coalitions trained by the end of each round.
-    values, stderr : arrays of shape (n_rounds, n_rows)
-    """
-
-    trainings: Ints
-    values: Singles
-    stderr: Singles
-
-    @property
-    def relative_error(self) -> Floats:
-        """`‖stderr‖ / ‖values‖` at the end of each round."""
-        size, out = np.linalg.norm(self.values, axis=1), np.zeros(len(self.values))
-        np.divide(np.linalg.norm(self.stderr, axis=1), size, out=out, where=size > 0)
-        return out
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,6 +60,8 @@ class Valuation:
         Which way the method ``"auto"`` took, and why.
     games : SupportGraph or None
         The games that were played; not kept in a file.
+    counted : Levels or None
+        What `levels` has counted.
     """
 
     values: Floats
@@ -144,14 +84,14 @@ class Valuation:
     is_random: bool = False
     chosen: str = ""
     games: SupportGraph | None = None
-    _levels: Levels | None = None
+    counted: Levels | None = None
 
     @property
     def levels(self) -> Levels | None:
-        """Trainings of the paper's four levels on these games, counted when it is first asked for."""
-        if self._levels is None and self.games is not None:
-            object.__setattr__(self, "_levels", count_levels(self.games))
-        return self._levels
+        """Trainings of the paper's four levels on these games; counted when first asked for, and kept."""
+        if self.counted is None and self.games is not None:
+            object.__setattr__(self, "counted", count_levels(self.games))
+        return self.counted
 
     @property
     def relative_error(self) -> float:
@@ -196,7 +136,7 @@ class Valuation:
 
     def save(self, path: str | Path) -> None:
         """Write the valuation to a `.parquet` file; `localshapley.load` reads it back."""
-        _save(self, _parquet(path))
+        save(self, path)
 
     def __repr__(self) -> str:
         best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
@@ -233,103 +173,4 @@ def load(path: str | Path) -> Valuation:
 
     Nothing is unpickled: a file can give wrong numbers but cannot run code.
     """
-    path = _parquet(path)
-    if not path.exists():
-        raise InvalidArgumentError(f"path {str(path)!r} does not exist.")
-    try:
-        return _load(path)
-    except (OSError, KeyError, ValueError, TypeError) as error:
-        raise LocalShapleyError(
-            f"{str(path)!r} is not a valuation that this version can read ({error}); it must come from Valuation.save."
-        ) from error
-
-
-def _parquet(path: str | Path) -> Path:
-    if Path(path).suffix != ".parquet":
-        raise InvalidArgumentError(f"path must end in .parquet; got {str(path)!r}. For other formats use to_frame().")
-    return Path(path)
-
-
-def _header(v: Valuation) -> str:
-    names = ("method", "model", "score", "support", "stopped", "notes", "unit", "is_random", "chosen")
-    return json.dumps({"format": FORMAT, "cost": asdict(v.cost), **{name: getattr(v, name) for name in names}})
-
-
-def _from_header(text: str, **arrays: Any) -> Valuation:
-    header = json.loads(text)
-    if header.pop("format", None) != FORMAT:
-        raise ValueError(f"no {FORMAT!r} header")
-    return Valuation(cost=Cost(**header.pop("cost")), **header, **arrays)
-
-
-def _save(v: Valuation, path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.Table.from_pandas(v.to_frame())
-    if v.per_test is not None:
-        by_row = v.per_test.tocsc()
-        parts = np.asarray(by_row.indptr, dtype=np.int32)
-        for name, flat in (("tests", by_row.indices), ("test_values", by_row.data)):
-            table = table.append_column(name, pa.ListArray.from_arrays(pa.array(parts), pa.array(flat)))
-    for name, lists in _lists(v).items():
-        table = table.append_column(name, pa.FixedSizeListArray.from_arrays(pa.array(lists.ravel()), lists.shape[1]))
-    extra = {
-        b"localshapley": _header(v).encode(),
-        b"localshapley.support_sizes": json.dumps(v.support_sizes.tolist()).encode(),
-        b"localshapley.has_ids": b"1" if v.ids is not None else b"0",
-    }
-    if v.history is not None:
-        extra[b"localshapley.trainings"] = json.dumps(v.history.trainings.tolist()).encode()
-    if v.origin is not None:
-        extra[b"localshapley.origin"] = v.origin.to_text()
-    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **extra}), path)
-
-
-def _lists(v: Valuation) -> dict[str, Singles]:
-    """Columns of a file that hold several numbers for each row."""
-    lists = {} if v.spread is None else {"spread": v.spread}
-    if v.history is not None:
-        lists |= {"history_values": v.history.values.T, "history_stderr": v.history.stderr.T}
-    return lists
-
-
-def _load(path: Path) -> Valuation:
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(path)
-    meta = table.schema.metadata or {}
-    if b"localshapley" not in meta:
-        raise ValueError("no valuation header")
-    lists = ("tests", "test_values", "spread", "history_values", "history_stderr")
-    frame = table.drop_columns([c for c in lists if c in table.column_names]).to_pandas()
-    sizes = np.array(json.loads(meta[b"localshapley.support_sizes"]), dtype=np.int64)
-    per_test = None
-    if "tests" in table.column_names:
-        tests, data = table["tests"].combine_chunks(), table["test_values"].combine_chunks()
-        by_row = sparse.csc_array(
-            (data.flatten().to_numpy(), tests.flatten().to_numpy(), tests.offsets.to_numpy()),
-            shape=(len(sizes), len(frame)),
-        )
-        per_test = by_row.tocsr()
-    several = {
-        name: table[name].combine_chunks().flatten().to_numpy().reshape(len(frame), -1)
-        for name in lists[2:]
-        if name in table.column_names
-    }
-    history = None
-    if "history_values" in several:
-        trainings = np.array(json.loads(meta[b"localshapley.trainings"]), dtype=np.int64)
-        history = History(trainings, several["history_values"].T.copy(), several["history_stderr"].T.copy())
-    return _from_header(
-        meta[b"localshapley"].decode(),
-        values=frame["value"].to_numpy(),
-        stderr=frame["stderr"].to_numpy(),
-        n_tests=frame["n_tests"].to_numpy(),
-        support_sizes=sizes,
-        per_test=per_test,
-        ids=frame.index if meta[b"localshapley.has_ids"] == b"1" else None,
-        origin=Origin.from_text(meta[b"localshapley.origin"]) if b"localshapley.origin" in meta else None,
-        spread=several.get("spread"),
-        history=history,
-    )
+    return Valuation(**read(path))

@@ -13,6 +13,7 @@ from localshapley.report import charts
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, number, text, with_error
+from localshapley.valuation.plots import INTERVAL
 
 
 class Extremes(Section):
@@ -45,7 +46,7 @@ class Extremes(Section):
 
 def _ranking(rows: Rows, positions: Ints) -> list[dict[str, Any]]:
     """Values of some rows with the ends of their intervals."""
-    v, half = rows.valuation, charts.INTERVAL * rows.valuation.stderr
+    v, half = rows.valuation, INTERVAL * rows.valuation.stderr
     return [
         {
             "row": text(rows.ids[i]),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from localshapley.report.charts import INTERVAL
 from localshapley.report.sections.base import Context, Section
+from localshapley.valuation.plots import INTERVAL
 
 FEW_TESTS = 50
 """Below so many test rows the page warns that others may say something else."""

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from localshapley.report import charts
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table, cells_of, number_column, text_column, with_error
+from localshapley.valuation.plots import INTERVAL
 
 MAX_LINES = 30
 """Owners that are drawn; all of them are in the table."""
@@ -46,6 +47,6 @@ class Owners(Section):
         stderr = [0.0] * n if summary["exact"] else cells_of(table, error)[:n]
         lines = []
         for name, x, off in zip(cells_of(table, "owner")[:n], cells_of(table, what)[:n], stderr, strict=True):
-            half = charts.INTERVAL * off
+            half = INTERVAL * off
             lines.append((name, with_error(x, half) + unit, x - half, x, x + half))
         return {"owners": charts.intervals(lines, f"Owners: {what}")}

@@ -10,6 +10,7 @@ from localshapley.report import charts
 from localshapley.report.bins import bins_of_numbers, table_of_bins
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table
+from localshapley.valuation.plots import INTERVAL
 
 
 class Values(Section):
@@ -25,7 +26,7 @@ class Values(Section):
             "n_rows": len(v.values),
             "n_tests": len(v.support_sizes),
             "n_below": int((v.values < 0).sum()),
-            "n_hurt": int((v.values + charts.INTERVAL * v.stderr < 0).sum()),
+            "n_hurt": int((v.values + INTERVAL * v.stderr < 0).sum()),
             "n_unjudged": int((v.n_tests == 0).sum()),
             "histogram": bins_of_numbers(v.values),
         }

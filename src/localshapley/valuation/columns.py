@@ -1,16 +1,18 @@
-"""Columns that belong to the rows of a valuation."""
+"""What belongs to the rows of a valuation: their names, columns of the user's, the values to one test row."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from localshapley.arrays import AnyArray
+from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError
-from localshapley.valuation import Valuation
+
+if TYPE_CHECKING:
+    from localshapley.valuation import Valuation
 
 
 def ids_of(valuation: Valuation) -> pd.Index:
@@ -68,3 +70,18 @@ def table(name: str, given: Any, n_rows: int) -> Any:
     if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
         raise InvalidArgumentError(f"{name} holds missing values (NaN) or infinity; fill or drop them first.")
     return rows
+
+
+def influences(valuation: Valuation, test_row: Any) -> tuple[Ints, Floats]:
+    """Training rows of a test row's support, by place, and their values to it, most influential first."""
+    by_test = valuation.per_test
+    if by_test is None:
+        raise InvalidArgumentError(
+            "valuation lacks the values to each test row; make it with value(..., per_test=True)."
+        )
+    n_tests = by_test.shape[0]
+    if not isinstance(test_row, int | np.integer) or not 0 <= test_row < n_tests:
+        raise InvalidArgumentError(f"test_row must be a whole number from 0 to {n_tests - 1}; got {test_row!r}.")
+    where = slice(by_test.indptr[test_row], by_test.indptr[test_row + 1])
+    order = np.argsort(-np.abs(by_test.data[where]), kind="stable")
+    return by_test.indices[where][order], by_test.data[where][order]

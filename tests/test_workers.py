@@ -27,7 +27,7 @@ from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.problem import pose
 from localshapley.store.replay import opened
 from localshapley.supports.nearest import nearest_rows
-from localshapley.workers import Bench, Pace
+from localshapley.workers import BatchSizer, Bench
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:8], Y_TEST[:8]
@@ -132,25 +132,25 @@ def test_batches_come_back_in_their_order():
     assert found[0].done.counts.first_failure == "turn 0"  # what happened comes back in the same order
 
 
-class TestPace:
+class TestBatchSizer:
     def test_it_grows_fourfold_at_most_and_settles_at_the_target(self):
-        pace, sizes = Pace(1.0, 2**14), []
+        sizer, sizes = BatchSizer(1.0, 2**14), []
         for _ in range(12):
-            sizes.append(pace.size)
-            pace.learn(pace.size, 0.002 * pace.size)
+            sizes.append(sizer.size)
+            sizer.learn(sizer.size, 0.002 * sizer.size)
         assert sizes[:3] == [16, 64, 256]
         assert sizes[-1] == 500
 
     def test_it_follows_when_trainings_slow_down(self):
-        pace = Pace(1.0, 2**14)
+        sizer = BatchSizer(1.0, 2**14)
         for each in [0.001] * 8 + [0.1] * 8:
-            pace.learn(pace.size, each * pace.size)
-        assert 9 <= pace.size <= 12
+            sizer.learn(sizer.size, each * sizer.size)
+        assert 9 <= sizer.size <= 12
 
     def test_one_slow_training_is_a_piece(self):
-        pace = Pace(1.0, 2**14)
-        pace.learn(16, 1600.0)
-        assert pace.size == 1
+        sizer = BatchSizer(1.0, 2**14)
+        sizer.learn(16, 1600.0)
+        assert sizer.size == 1
 
 
 class TestWorkersThatDie:

@@ -51,7 +51,7 @@ event.register("numba:compile", _LISTENER)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def told_of_compiling(progress: ProgressSetting) -> Iterator[None]:
+def announcing_compilation(progress: ProgressSetting) -> Iterator[None]:
     """Tell when compilation starts, once in a process, where a progress bar would be shown."""
     before, _LISTENER.tells = _LISTENER.tells, is_wanted(progress)
     try:

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
-from localshapley.compiling import Stopwatch, told_of_compiling
+from localshapley.compiling import Stopwatch, announcing_compilation
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
 from localshapley.models.trainer import Counts
@@ -31,7 +31,7 @@ MAX_HISTORY = 2**23
 def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
     """Play the games of a graph by the method of the settings."""
     tally, rule, looks, stopped = Tally(settings, bench.clock), settings.rule, Looks(), ""
-    with told_of_compiling(settings.progress):
+    with announcing_compilation(settings.progress):
         run = settings.method.start(graph, bench, settings)
         with Progress(settings.progress, run.total, run.doing) as bar:
             tally.work_off(run.begin(), bar, may_stop=lambda: False)

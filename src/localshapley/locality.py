@@ -9,7 +9,7 @@ import numpy as np
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
-from localshapley.compiling import told_of_compiling
+from localshapley.compiling import announcing_compilation
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_whole
@@ -145,7 +145,7 @@ def locality_gap(
     permutations = min(permutations, 1000)
     local, total = np.zeros((2, permutations, graph.n_players))
     nothing = bench.train(Coalitions.from_lists([[]], [tests])).scores
-    with told_of_compiling(progress), Progress(progress, permutations * each, "locality check") as bar:
+    with announcing_compilation(progress), Progress(progress, permutations * each, "locality check") as bar:
         for p in range(permutations):
             order = rng.permutation(graph.n_players).astype(np.int32)
             total[p] = _gains(everyone, order, tests, nothing, bench)

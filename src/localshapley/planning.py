@@ -10,7 +10,7 @@ import numpy as np
 from localshapley.arrays import Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
-from localshapley.compiling import Stopwatch, told_of_compiling
+from localshapley.compiling import Stopwatch, announcing_compilation
 from localshapley.games import SupportGraph
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
@@ -181,7 +181,7 @@ def plan(
         owners=owners,
     )
     graph, bench = problem.graph, Bench(problem.trainer)
-    with told_of_compiling(progress):
+    with announcing_compilation(progress):
         run = settings.method.start(graph, bench, settings)
         levels = count_levels(graph, seed=seed)
         seconds = time_trainings(graph, bench, seed)

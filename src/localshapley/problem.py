@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from localshapley.models.dispatch import as_model
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
 from localshapley.models.trainer import Trainer
-from localshapley.store.contents import Contents, contents_of_task
+from localshapley.store.contents import Contents, contents_of_task, describe
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
 from localshapley.valuation.parts import Origin
@@ -163,20 +164,29 @@ def pose(
 
 def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
     """The same problem with owners as the players."""
-    of_rows = problem.contents
+    of_rows, folds = problem.contents, problem.folds
+    allowed = fold_of_test = None
+    note = "an owner joins a coalition with all of its rows."
+    if folds is not None:
+        allowed = np.array([np.isin(np.arange(len(owners.of_row)), train) for train, _ in folds])
+        fold_of_test = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])[_order_of_tests(folds)]
+        note = "an owner joins a coalition with all of its rows that are outside the test row's fold."
 
     def contents() -> Contents:
         found = of_rows()
-        return found._replace(rows=owners.digests(found.rows))
+        # What a coalition of owners scores depends on the folds, too.
+        fingerprint = blake2b(found.fingerprint + describe(folds).encode(), digest_size=16).digest()
+        rows = owners.digests(found.rows)
+        return found._replace(rows=rows, fingerprint=found.fingerprint if folds is None else fingerprint)
 
     return replace(
         problem,
         graph=owners.graph(problem.graph),
-        trainer=OwnersTrainer(problem.trainer, owners),
+        trainer=OwnersTrainer(problem.trainer, owners, allowed, fold_of_test),
         contents=contents,
         ids=owners.names,
         unit="owner",
-        notes=[*problem.notes, "an owner joins a coalition with all of its rows."],
+        notes=[*problem.notes, note],
         owners=owners,
     )
 

@@ -37,7 +37,7 @@ class Schedule(Protocol):
     def left(self) -> float: ...
 
 
-class Taker(Protocol):
+class Receiver(Protocol):
     """Takes in scores."""
 
     def add(self, batch: Batch, scores: Floats) -> None: ...
@@ -121,16 +121,16 @@ class Bench:
     seconds_away: float = 1.0
     clock: Callable[[], float] = perf_counter
 
-    def work_off(self, schedule: Schedule, taker: Taker) -> Work:
+    def work_off(self, schedule: Schedule, receiver: Receiver) -> Work:
         """Have every coalition of the schedule trained and scored; tells after each batch what it took."""
         with closing(self.score(schedule)) as batches:
             for scored in batches:
-                taker.add(scored.batch, scored.scores)
+                receiver.add(scored.batch, scored.scores)
                 yield scored.done
 
     def score(self, schedule: Schedule) -> Generator[Scored, None, None]:
         """Have every batch of the schedule trained and scored; batches come back in their order."""
-        yield from _away(schedule, self) if self.trainer.n_jobs > 1 else _here(schedule, self)
+        yield from _in_workers(schedule, self) if self.trainer.n_jobs > 1 else _in_process(schedule, self)
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Have coalitions trained, all of them at once."""
@@ -173,7 +173,7 @@ class Piece:
         return Scored(self.batch, self.scores, Done(trainings, draws, draws - n, n - trainings, counts))
 
 
-class Pace:
+class BatchSizer:
     """How many coalitions make so many seconds of work; grows from few, at most fourfold at a time.
 
     Parameters
@@ -202,29 +202,29 @@ class Pace:
         self.size = int(np.clip(fitting, 1, min(4 * self.size, self.most)))
 
 
-def _here(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
+def _in_process(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
     trainer, memory = bench.trainer, bench.memory
-    pace = Pace(bench.seconds_here, bench.max_batch, trainer.batch_size)
-    for piece in _pieces(schedule, memory, pace, 1):
+    sizer = BatchSizer(bench.seconds_here, bench.max_batch, trainer.batch_size)
+    for piece in _pieces(schedule, memory, sizer, 1):
         if not len(piece.todo):
             yield piece.scored(None)
             continue
         with Stopwatch(bench.clock) as watch:
             trained = trainer.train(piece.todo)
-        pace.learn(len(piece.todo), watch.seconds)
+        sizer.learn(len(piece.todo), watch.seconds)
         if memory is not None:
             memory.keep(piece.todo, trained, watch.seconds)
         yield piece.scored(trained)
 
 
-def _pieces(schedule: Schedule, memory: Memory | None, pace: Pace, n_jobs: int) -> Iterator[Piece]:
+def _pieces(schedule: Schedule, memory: Memory | None, sizer: BatchSizer, n_jobs: int) -> Iterator[Piece]:
     """Take batches, look up what is known, and cut them so that each piece is about the right amount of work."""
     all_known = False
-    size = pace.size
+    size = sizer.size
     while True:
         # Towards the end pieces grow smaller, so that all processes end at about the same time.
         share = schedule.left() / (2 * n_jobs) if n_jobs > 1 else np.inf
-        size = min(4 * size, pace.most) if all_known else max(1, int(min(pace.size, share)))
+        size = min(4 * size, sizer.most) if all_known else max(1, int(min(sizer.size, share)))
         batch = schedule.take(size)
         if batch is None:
             return
@@ -234,7 +234,7 @@ def _pieces(schedule: Schedule, memory: Memory | None, pace: Pace, n_jobs: int) 
         known = memory.lookup(batch)
         missing = _coalitions_with(np.isnan(known), batch)
         all_known = not missing.any()
-        cuts = np.searchsorted(np.cumsum(missing), np.arange(pace.size, missing.sum(), pace.size)) + 1
+        cuts = np.searchsorted(np.cumsum(missing), np.arange(sizer.size, missing.sum(), sizer.size)) + 1
         for start, stop in zip([0, *cuts], [*cuts, len(batch)], strict=True):
             part = batch.part(start, stop)
             scores = known[batch.test_indptr[start] : batch.test_indptr[stop]]
@@ -248,11 +248,11 @@ def _coalitions_with(marked: AnyArray, batch: Coalitions) -> AnyArray:
     return before[batch.test_indptr[1:]] > before[batch.test_indptr[:-1]]
 
 
-def _away(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
+def _in_workers(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
     """Train in other processes, which joblib provides: on this machine or on a cluster."""
     trainer, memory = bench.trainer, bench.memory
-    pace = Pace(bench.seconds_away, bench.max_batch, trainer.batch_size)
-    source = enumerate(_pieces(schedule, memory, pace, trainer.n_jobs))
+    sizer = BatchSizer(bench.seconds_away, bench.max_batch, trainer.batch_size)
+    source = enumerate(_pieces(schedule, memory, sizer, trainer.n_jobs))
     sent: dict[int, Piece] = {}
     ready = InOrder()
     trouble: list[BaseException] = []
@@ -294,7 +294,7 @@ def _away(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
                     for index, trained, seconds in results:
                         failures = 0
                         piece = sent.pop(index)
-                        pace.learn(len(piece.todo), seconds)
+                        sizer.learn(len(piece.todo), seconds)
                         if memory is not None:
                             memory.keep(piece.todo, trained, seconds)
                         ready[index] = piece.scored(trained)

@@ -225,7 +225,24 @@ class TestWhatIsMadeOfColumns:
         rows = "".join(f"{1000 + i},{i % 7},{'yes' if i % 7 > 3 else 'no'}\n" for i in range(60))
         (tmp_path / "t.csv").write_text("customer,size,answer\n" + rows)
         document = answer("value", "t.csv", "-t", "answer")
-        assert any("--id customer" in line for line in document["preparation"])
+        assert any(
+            "'customer' is different in every row" in line and "the id" in line for line in document["preparation"]
+        )
+
+    @pytest.mark.filterwarnings("ignore:y_test holds labels")
+    def test_many_whole_numbers_are_amounts_as_in_python(self, answer, tmp_path):
+        numbers = np.arange(60)
+        pd.DataFrame({"size": numbers % 7, "price": numbers}).to_csv(tmp_path / "t.csv", index=False)
+        document = answer("value", "t.csv", "-t", "price")
+        assert document["model"] == "KNeighborsRegressor()"
+        assert any("'price' taken for amounts" in line for line in document["preparation"])
+        v = ls.value(numbers[:, None] % 7, numbers, cv=5, model="knn")
+        assert v.model == "KNeighborsRegressor()"
+        assert "taken for amounts" in v.notes[0]
+        few = ls.value(numbers[:, None] % 7, numbers % 50, numbers[:5, None] % 7, numbers[:5], model="knn")
+        assert few.model == "KNeighborsClassifier()"
+        by_class = answer("value", "t.csv", "-t", "price", "--task", "classification", "--test-size", "0.2")
+        assert by_class["model"] == "KNeighborsClassifier()"
 
     def test_the_encoding_can_be_named(self, answer, tmp_path):
         rows = "".join(f"{i},{'été' if i % 2 else 'hiver'}\n" for i in range(40))

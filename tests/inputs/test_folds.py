@@ -212,6 +212,29 @@ class TestOwners:
         assert list(v.ids) == list(dict.fromkeys(owners))
         assert v.cost.trainings == 16
 
+    @pytest.mark.parametrize("n_jobs", [1, 2])
+    def test_with_folds_an_owner_does_not_bring_the_rows_that_are_tested(self, iris, n_jobs):
+        X, y = iris[0][:45], iris[1][:45]
+        owners = np.array(["ann", "bo", "cy", "di"])[np.random.default_rng(1).integers(4, size=45)]
+        rng = np.random.default_rng(2).permutation(45)
+        folds = [(np.setdiff1d(np.arange(45), test), test) for test in np.array_split(rng, 3)]
+        model = ls.models.Estimator(DecisionTreeClassifier(random_state=0))
+        how = {"model": model, "cv": folds, "support": ls.supports.Everything(), "method": "exact"}
+        v = ls.value(X, y, **how, owners=owners, n_jobs=n_jobs)
+        expected = pd.Series(0.0, index=v.ids)
+        for train, test in folds:
+            found = values_of_owners(model.estimator, X[train], y[train], X[test], y[test], owners[train])
+            expected[list(dict.fromkeys(owners[train]))] += found
+        np.testing.assert_allclose(v.values, expected, atol=1e-10)
+        assert v.cost.trainings == 16
+        assert "outside the test row's fold" in v.notes[-1]
+
+    def test_a_store_tells_folds_apart(self, iris, tmp_path):
+        X, y = iris
+        settings = {"model": RandomForestClassifier(2, random_state=0), "cv": 3, "owners": np.arange(80) % 5}
+        runs = [ls.value(X, y, **settings, seed=seed, store=tmp_path / "run.db") for seed in (0, 1, 0)]
+        assert [run.cost.stored for run in runs] == [0, 0, runs[0].cost.trainings]
+
     def test_supports_only_save_work(self, iris):
         X, y = iris
         owners = pd.Series(np.arange(50) // 10, name="hospital")

@@ -20,7 +20,7 @@ from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import Floats, Ints, Masks, offsets
-from localshapley.compiling import Stopwatch, told_of_compiling
+from localshapley.compiling import Stopwatch, announcing_compilation
 from localshapley.distances import check_metric, distances, metric_of
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
@@ -226,7 +226,7 @@ def _over_blocks(
     values = np.zeros(n_rows)
     n_threads = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
     with (
-        told_of_compiling(progress),
+        announcing_compilation(progress),
         Progress(progress, n_tests, "valuing by test rows") as bar,
         threadpool_limits(1),  # blocks are done side by side already
         ThreadPoolExecutor(n_threads) as threads,

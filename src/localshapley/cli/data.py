@@ -59,7 +59,10 @@ def load_data(run: Run) -> Data:
     y_test = None
     if test is not None:
         y_test = labels_of(test[run.target])[0].astype(y.dtype if y.dtype.kind != "U" else str)
-    return Data(rows, prepared.X, y, prepared.X_test, y_test, owner, regression, prepared.said)
+    steps = prepared.steps
+    if regression and run.task == "auto" and y.dtype.kind in "iu":
+        steps = [*steps, f"the target {run.target!r} taken for amounts; if they are classes: --task classification"]
+    return Data(rows, prepared.X, y, prepared.X_test, y_test, owner, regression, steps)
 
 
 def _read(run: Run) -> tuple[pd.DataFrame, pd.DataFrame | None]:

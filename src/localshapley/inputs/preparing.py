@@ -14,6 +14,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import LocalShapleyError
+from localshapley.inputs.data import are_amounts
 
 MAX_CATEGORIES = 50
 """Categories of a column that get a feature of their own; the rarest beyond share one."""
@@ -33,14 +34,14 @@ class Prepared:
         `X_test` is None where there are no test rows.
     names : list of str
         The features.
-    said : list of str
+    steps : list of str
         What was done, in words.
     """
 
     X: Floats
     X_test: Floats | None
     names: list[str]
-    said: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
 
 
 def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: Sequence[str] = ()) -> Prepared:
@@ -52,23 +53,23 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
     categories : column names
         Numbers that are codes and not amounts.
     """
-    numbers, words, said = [], [], []
+    numbers, words, steps = [], [], []
     for name in train.columns:
         column = train[name]
         if column.isna().all():
-            said.append(f"left out {name!r}: it is empty")
+            steps.append(f"left out {name!r}: it is empty")
         elif name not in categories and _as_numbers(column) is not None:
             numbers.append(name)
             if pd.api.types.is_integer_dtype(column) and column.is_unique and len(column) > MAX_CATEGORIES:
-                said.append(
-                    f"{name!r} is different in every row and was learnt from; if it names rows, say --id {name}"
+                steps.append(
+                    f"{name!r} is different in every row and was learnt from; if it names rows, give it as the id"
                 )
         elif name not in categories and column.nunique() > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
-            said.append(f"left out {name!r}: {column.nunique():,} different texts in {len(column):,} rows")
+            steps.append(f"left out {name!r}: {column.nunique():,} different texts in {len(column):,} rows")
         else:
             words.append(name)
     if not numbers and not words:
-        raise LocalShapleyError("no column is left to learn from: " + "; ".join(said) + ".")
+        raise LocalShapleyError("no column is left to learn from: " + "; ".join(steps) + ".")
     encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
     tables = [_typed(table, numbers, words) for table in (train, test) if table is not None]
     gaps = {name: int(tables[0][name].isna().sum()) for name in tables[0].columns}
@@ -85,7 +86,7 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
     done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
     done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
     done += [f"{_columns(words)} of categories ({_listed(words)}) one feature for each category"] if words else []
-    return Prepared(np.asarray(X, dtype=np.float64), X_test, list(transformer.get_feature_names_out()), done + said)
+    return Prepared(np.asarray(X, dtype=np.float64), X_test, list(transformer.get_feature_names_out()), done + steps)
 
 
 def _as_numbers(column: pd.Series) -> pd.Series | None:
@@ -104,7 +105,7 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
     if len(wrong) < (1 - MOSTLY) * len(given):
         raise LocalShapleyError(
             f"column {column.name!r} holds numbers but for {len(wrong)} rows, first {wrong.iloc[0]!r} in row "
-            f"{wrong.index[0]}; mend or empty these cells, or say --category {column.name} if they are codes."
+            f"{wrong.index[0]}; mend or empty these cells, or give the column as a category if they are codes."
         )
     return None
 
@@ -142,4 +143,4 @@ def labels_of(column: pd.Series) -> tuple[AnyArray, bool]:
     numbers = column.to_numpy()
     if numbers.dtype.kind == "f" and (numbers % 1 == 0).all():
         numbers = numbers.astype(np.int64)
-    return numbers, numbers.dtype.kind == "f" or len(np.unique(numbers)) > MAX_CATEGORIES
+    return numbers, are_amounts(numbers)

@@ -34,7 +34,7 @@ def read_table(path: str | Path, encoding: str = "utf-8") -> pd.DataFrame:
     except UnicodeDecodeError as error:
         raise LocalShapleyError(
             f"{path} is not {encoding} text (byte {error.object[error.start]:#04x}); save it as UTF-8, or name its "
-            "encoding: --encoding latin-1."
+            "encoding, such as latin-1."
         ) from None
     except LookupError:
         raise InvalidArgumentError(f"encoding {encoding!r} is not known; common ones are utf-8 and latin-1.") from None

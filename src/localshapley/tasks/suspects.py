@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.inputs.data import are_amounts
 from localshapley.inputs.numbers import check_whole
 from localshapley.scores import SCORES
 from localshapley.valuation import Valuation
@@ -141,4 +142,4 @@ def _is_regression(valuation: Valuation, labels: AnyArray) -> bool:
     """Whether the rows carry numbers: by the score, and by the numbers where that is the user's own."""
     if valuation.score in SCORES:
         return SCORES[valuation.score].task == "regressor"
-    return labels.dtype.kind == "f" and bool((labels % 1 != 0).any())
+    return are_amounts(labels)

@@ -103,7 +103,7 @@ class Plan:
             ("each subset once (LSMR)", levels.lsmr, "method='exact'"),
         ]
         if self.classes is not None:
-            return [*table, ("classes of coalitions", self.classes, "this run")]
+            return [*table, ("equivalence classes", self.classes, "this run")]
         if self.samples:
             table.append(("sampled, until first look", self.first_look, "this run"))
         if self.trainings is not None:
@@ -112,7 +112,7 @@ class Plan:
         return table
 
     def _line(self, name: str, count: int, way: str) -> str:
-        each = 1 / CLASSES_PER_SECOND if name.startswith("classes") else self.seconds_per_training
+        each = 1 / CLASSES_PER_SECOND if count is self.classes else self.seconds_per_training
         return f"  {name:<26}{in_words(count):>12}  {duration(min(count, 10**300) * each):>12}  {way}".rstrip()
 
 

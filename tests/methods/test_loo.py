@@ -20,7 +20,7 @@ class TestLeaveOneOut:
         assert v.cost.trainings == N + 1
         assert not v.stderr.any()
         assert v.notes[0] == "the game is global: all rows play for every test row."
-        assert "no Shapley values" in v.notes[1]
+        assert "not Shapley values" in v.notes[1]
 
 
 class TestRandom:

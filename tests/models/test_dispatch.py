@@ -176,7 +176,7 @@ class TestReasons:
             return np.exp(-distances)
 
         note = self.reason(KNeighborsClassifier(weights=slow))
-        assert note.startswith("KNeighborsClassifier runs as it is")
+        assert note.startswith("KNeighborsClassifier uses scikit-learn's fit")
         assert "weights=<function" in note
         v = ls.value(*IRIS, model=KNeighborsClassifier(3, weights=slow), support=Nearest(4))
         assert v.notes == [self.reason(KNeighborsClassifier(3, weights=slow))]

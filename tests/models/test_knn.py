@@ -30,7 +30,7 @@ from localshapley.problem import pose
 from localshapley.supports import Everything, Given, Nearest, Radius
 from localshapley.workers import Bench
 
-BY_CLASSES = "classes of coalitions"
+BY_CLASSES = "equivalence classes cover"
 
 
 def cost_of_confusion(truth, prediction):
@@ -919,7 +919,7 @@ class TestRuns:
     def test_the_result_says_how_it_was_found(self):
         v = ls.value(*self.data, model=self.model, support=Nearest(30))
         assert v.cost.trainer == "KNeighborsClassifier (compiled)"
-        assert v.stopped == "3,600 classes of coalitions with equal scores stand for 2.1e10"
+        assert v.stopped == "3,600 equivalence classes cover all 2.1e10 coalitions"
         assert v.notes == []
         assert (v.support_sizes == 30).all()
         assert v.n_tests.sum() == 600

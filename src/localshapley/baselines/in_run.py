@@ -101,7 +101,7 @@ def in_run_values(
             bar.advance(1)
     found: Floats = values.cpu().numpy()
     if not np.isfinite(found).all():
-        raise InvalidArgumentError(f"lr={lr!r} is too large: the losses of the run are no numbers; give a smaller one.")
+        raise InvalidArgumentError(f"lr={lr!r} is too large: the losses became NaN or infinite; give a smaller one.")
     return found, params
 
 

@@ -191,7 +191,7 @@ def _check(
     model = KNeighborsClassifier(metric=metric, metric_params=metric_params)
     checked = check(X, y, X_test, y_test, model=model)
     if isinstance(checked.task.X, pd.DataFrame):
-        raise InvalidArgumentError("X has columns that are no numbers; encode them, or drop them.")
+        raise InvalidArgumentError("X has columns that are not numbers; encode them, or drop them.")
     found = metric_of(model)
     check_metric(checked.task.X, *found)
     return checked, found

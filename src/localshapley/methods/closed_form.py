@@ -30,7 +30,7 @@ class ClosedForm(Method):
     Parameters
     ----------
     max_classes : int
-        More are not counted; by default about half a minute's worth.
+        Up to this many equivalence classes are enumerated exactly: by default about half a minute's worth.
     """
 
     name = "closed-form"
@@ -48,8 +48,8 @@ class ClosedForm(Method):
         classes = solver.count_classes(graph)
         if classes > self.max_classes:
             raise TooLargeError(
-                f"method='closed-form' would score {in_words(classes)} classes of coalitions; {self.max_classes:,} is "
-                "the most. Use method='sample', or a smaller support."
+                f"method='closed-form' would score {in_words(classes)} equivalence classes of coalitions; "
+                f"{self.max_classes:,} is the most. Use method='sample', or a smaller support."
             )
         return ClosedFormRun(graph, solver, classes)
 
@@ -71,14 +71,14 @@ class ClosedFormRun(Certain):
     title = "exact"
     counts_classes = True
     doing = "scoring classes of coalitions"
-    why = "closed form: coalitions with equal scores are counted together"
+    why = "closed form: coalitions with equal scores are counted together, and none is trained"
 
     def __init__(self, graph: SupportGraph, solver: Solver, classes: int) -> None:
         self.graph, self._solver, self._classes = graph, solver, classes
         self.total = classes
         self._by_test = np.empty(len(graph.N[1]))
         subsets = sum(2 ** int(n) for n in graph.support_sizes)
-        self.complete = f"{in_words(classes)} classes of coalitions with equal scores stand for {in_words(subsets)}"
+        self.complete = f"{in_words(classes)} equivalence classes cover all {in_words(subsets)} coalitions"
 
     @property
     def distinct(self) -> int:

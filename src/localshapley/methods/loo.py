@@ -67,7 +67,7 @@ class LeaveOneOutRun(Certain):
     @property
     def notes(self) -> list[str]:
         """What the values are not."""
-        return [GLOBAL_NOTE, "values are what is lost without a row, and no Shapley values: they do not add up."]
+        return [GLOBAL_NOTE, "values are what is lost without a row. They are not Shapley values, and do not add up."]
 
     def take(self, size: int) -> Batch | None:
         """The next coalitions, at most `size`."""

@@ -47,4 +47,4 @@ class RandomRun(Certain):
     @property
     def notes(self) -> list[str]:
         """That the values are none."""
-        return ["values are random numbers, the floor that a method must beat; they have no standard error."]
+        return ["values are random numbers, the floor that any method must beat; they have no standard error."]

@@ -73,13 +73,13 @@ class Automatic(Model):
             return asis
         if final is not self.estimator:
             asis.note = (
-                f"the Pipeline is refitted on every coalition, so {type(final).__name__} runs as it is; transform X "
-                "and X_test beforehand and give the model alone to train it compiled."
+                f"the Pipeline is refitted on every coalition, so {type(final).__name__} uses scikit-learn's fit; to "
+                "train it compiled, transform X and X_test beforehand and give the model alone."
             )
             return asis
         usable = kind.is_usable_for(final, task)
         if not usable:
-            asis.note = f"{type(final).__name__} runs as it is, not compiled: {usable.reason}."
+            asis.note = f"{type(final).__name__} uses scikit-learn's fit instead of compiled code: {usable.reason}."
             return asis
         return kind(final, task, n_jobs)
 

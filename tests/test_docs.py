@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-import io
 import re
-import shlex
-import sys
-from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
-
-from localshapley.cli import main
+import run_pages
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
-DURATION = re.compile(r"(?<![\w.])\d[\d,]*\.?\d* ?(?:µs|ms|s|min|h|days|years)\b")
+DURATION = re.compile(r"(?<![\w.])\d[\d,]*\.?\d*(?:e[-+]?\d+)? ?(?:µs|ms|s|min|h|days|years)\b")
 RATE = re.compile(r"\d[\d,]*\.?\d*/s")
-PAGES = [
-    page
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    if re.search(r"^```(python|bash)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-]
+SECONDS = re.compile(r"seconds=[\d.e-]+")
 
 
 @pytest.mark.filterwarnings("default::localshapley.errors.LocalShapleyWarning")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", run_pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_runs_and_prints_what_stands_below_it(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = page.read_text(encoding="utf-8")
-    namespace = {"__name__": "a_page_of_the_docs"}
-    printed = None
-    for block in BLOCK.finditer(text):
-        line = text.count("\n", 0, block.start(2))  # so that a traceback names the line of the page
-        if block[1] == "text":
-            if printed is not None:
-                assert_alike(block[2], printed, f"{page.name}:{line}")
-            printed = None
-            continue
-        with redirect_stdout(io.StringIO()) as out:
-            if block[1] == "python":
-                exec(compile("\n" * line + block[2], page, "exec"), namespace)
-            ran = block[1] == "python" or run_commands(block[2])
-        printed = out.getvalue() if ran else None
-
-
-def run_commands(block):
-    """Run the lines that call the command line; installing, make and benchmarks are for people."""
-    lines = [line for line in block.replace("\\\n", " ").splitlines() if line.startswith("localshapley ")]
-    for line in lines:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "argv", shlex.split(line, comments=True))
-            with pytest.raises(SystemExit) as ended:
-                main()
-        assert ended.value.code == 0, line
-    return bool(lines)
+    for output in run_pages.run_page(page):
+        assert_alike(output.shown, "\n".join(output.cut()), f"{page.name}:{output.line}")
 
 
 def assert_alike(expected, found, where):
@@ -69,7 +34,7 @@ def assert_alike(expected, found, where):
 
 
 def without_times(text):
-    text = RATE.sub("(rate)", DURATION.sub("(time)", text))
+    text = SECONDS.sub("seconds", RATE.sub("(rate)", DURATION.sub("(time)", text)))
     return [" ".join(line.split()) for line in text.rstrip().splitlines()]
 
 
@@ -90,11 +55,27 @@ def test_texts_that_differ_are_told_apart():
             assert_alike(expected, found, "")
 
 
+def test_writing_a_page_puts_what_is_printed_in_its_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n\n```text\nnot printed\n```\n", encoding="utf-8")
+    assert run_pages.write_page(page)
+    assert page.read_text(encoding="utf-8").count("```text\n1\n```") == 1
+    assert "not printed" in page.read_text(encoding="utf-8")
+    page.write_text('```python\nprint("a\\nb\\nc\\nd")\n```\n\n```text\n1\n...\n2\n```\n', encoding="utf-8")
+    run_pages.write_page(page)
+    assert "```text\na\n...\nd\n```" in page.read_text(encoding="utf-8")
+    assert not run_pages.write_page(page)
+
+
 def test_every_picture_of_a_page_is_there():
     for page in (ROOT / "docs").rglob("*.md"):
         for name in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / name).is_file(), f"{page.name}: {name}"
 
 
-def test_there_are_pages():
-    assert len(PAGES) > 5
+def test_there_are_pages_and_most_of_their_output_is_compared():
+    every = [page.read_text(encoding="utf-8") for page in run_pages.pages()]
+    compared = sum(len(re.findall(r"^```\n+```text$", text, re.MULTILINE)) for text in every)
+    assert len(every) > 20
+    assert compared > 60

@@ -370,7 +370,10 @@ def valued(connection, store, method):
     connection.send((v.values, v.stderr, v.cost.trainings))
 
 
-@pytest.mark.parametrize(("method", "kills"), [("exact", 20), ("sample", 5)])
+@pytest.mark.parametrize(
+    ("method", "kills"),
+    [("exact", 5), ("sample", 3), *(pytest.param(m, 25, marks=pytest.mark.long) for m in ("exact", "sample"))],
+)
 def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(method, kills, tmp_path):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "localshapley.api"])

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```(python|bash|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -55,7 +56,7 @@ def pages() -> list[Path]:
 def run_page(page: Path) -> list[Output]:
     """Run the code of a page in the folder where we are; returns the blocks that show what is printed."""
     text = page.read_text(encoding="utf-8")
-    namespace = {"__name__": "a_page_of_the_docs"}
+    module = sys.modules["a_page_of_the_docs"] = ModuleType("a_page_of_the_docs")  # dataclasses look it up
     outputs, printed = [], None
     for block in BLOCK.finditer(text):
         line = text.count("\n", 0, block.start(2))  # so that a traceback names the line of the page
@@ -66,7 +67,7 @@ def run_page(page: Path) -> list[Output]:
             continue
         with redirect_stdout(io.StringIO()) as out:
             if block[1] == "python":
-                exec(compile("\n" * line + block[2], page, "exec"), namespace)
+                exec(compile("\n" * line + block[2], page, "exec"), module.__dict__)
             ran = block[1] == "python" or run_commands(block[2])
         printed = out.getvalue() if ran else None
     return outputs

@@ -162,7 +162,7 @@ def plan(
     >>> X, y = load_iris(return_X_y=True)
     >>> p = ls.plan(X[::2], y[::2], X[1::2], y[1::2], model="knn")
     >>> p.levels.subset_centric, p.chosen
-    (76800, 'closed form: coalitions with equal scores are counted together')
+    (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
     settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
     problem = pose(

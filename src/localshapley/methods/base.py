@@ -171,6 +171,11 @@ class Certain(Run):
         is_first, self._is_drawn = not self._is_drawn, True
         return is_first
 
+    @property
+    def distinct(self) -> int:
+        """Coalitions in all, if nothing else is said."""
+        return self.total or 0
+
     @abstractmethod
     def values(self) -> Floats:
         """The value of each player."""

@@ -74,16 +74,10 @@ class ClosedFormRun(Certain):
     why = "closed form: coalitions with equal scores are counted together, and none is trained"
 
     def __init__(self, graph: SupportGraph, solver: Solver, classes: int) -> None:
-        self.graph, self._solver, self._classes = graph, solver, classes
-        self.total = classes
+        self.graph, self._solver, self.total = graph, solver, classes
         self._by_test = np.empty(len(graph.N[1]))
         subsets = sum(2 ** int(n) for n in graph.support_sizes)
         self.complete = f"{in_words(classes)} equivalence classes cover all {in_words(subsets)} coalitions"
-
-    @property
-    def distinct(self) -> int:
-        """Classes of coalitions."""
-        return self._classes
 
     def train(self) -> Work:
         """Nothing is trained: classes are scored."""

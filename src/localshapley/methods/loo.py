@@ -55,11 +55,6 @@ class LeaveOneOutRun(Certain):
     def __len__(self) -> int:
         return len(self._games)
 
-    @property
-    def distinct(self) -> int:
-        """Coalitions of the schedule."""
-        return len(self)
-
     def train(self) -> Work:
         """Every coalition of the schedule."""
         yield from self._bench.work_off(self, self)

@@ -30,7 +30,7 @@ class Random(Method):
 class RandomRun(Certain):
     """Draws a number for each player."""
 
-    title, complete, distinct = "random", "at once", 0
+    title, complete = "random", "at once"
 
     def __init__(self, graph: SupportGraph, seed: int) -> None:
         self.graph = graph

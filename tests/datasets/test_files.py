@@ -277,14 +277,14 @@ class TestTables:
         pytest.importorskip("torch")
         from localshapley.datasets import encoded
 
-        monkeypatch.setattr(encoded, "N_ENCODER", 600)
-        found = ls.datasets.mnist_features(n_train=40, n_test=50, data_home=shared_data, cache=tmp_path)
+        settings = {"n_train": 40, "n_test": 50, "n_encoder": 600, "data_home": shared_data, "cache": tmp_path}
+        found = ls.datasets.mnist_features(**settings)
         assert found.data.X.shape == (40, 1024)
         assert found.data.X_test.shape == (50, 1024)
         assert 0.5 < found.accuracy < 1  # 600 images teach something
         images = ls.datasets.load("mnist", n_train=40, n_test=50, data_home=shared_data)
         np.testing.assert_array_equal(found.data.y, images.y)
         monkeypatch.setattr(encoded, "_encode", None)  # the second time it comes from the file
-        again = ls.datasets.mnist_features(n_train=40, n_test=50, data_home=shared_data, cache=tmp_path)
+        again = ls.datasets.mnist_features(**settings)
         np.testing.assert_array_equal(again.data.X, found.data.X)
         assert again.accuracy == found.accuracy

@@ -556,9 +556,10 @@ class TestRefused:
         self.refused(tmp_path / "other", "another program")
 
     def test_an_empty_database(self, tmp_path):
-        rows_of(tmp_path / "other", "VACUUM")
-        if os.path.getsize(tmp_path / "other"):
-            self.refused(tmp_path / "other", "another program")
+        for statement in ("CREATE TABLE coalitions (x)", "DROP TABLE coalitions"):
+            rows_of(tmp_path / "other", statement)
+        assert os.path.getsize(tmp_path / "other") > 0
+        self.refused(tmp_path / "other", "another program")
 
     def test_a_newer_and_an_older_format(self, tmp_path):
         rows_of(filled(tmp_path / "s"), "PRAGMA user_version = 2")
@@ -657,13 +658,14 @@ class TestDamaged:
             store.add(ONE, "a model", keys, indptr, test_keys, scores)
         sound = path.read_bytes()
         score = 8 * sound.index(scores.tobytes())
-        anywhere = np.random.default_rng(0).integers(8 * 100, 8 * len(sound), 100)
+        anywhere, opened = np.random.default_rng(0).integers(8 * 100, 8 * len(sound), 100), 0
         for bit in [*range(score, score + 64), *anywhere]:
             damaged = bytearray(sound)
             damaged[bit // 8] ^= 1 << (bit % 8)
             path.write_bytes(damaged)
             store = attempt(Store, path)
             if isinstance(store, Store):
+                opened += 1
                 found = attempt(store.lookup, ONE, keys, indptr, test_keys)
                 problems = store.verify()
                 store.close()
@@ -671,6 +673,7 @@ class TestDamaged:
                 assert problems or same_bits(found, scores)
                 if score <= bit < score + 64:
                     assert isinstance(found, StoreError)
+        assert opened > 100
 
     @pytest.mark.parametrize(
         ("change", "problem"),

@@ -871,7 +871,6 @@ class TestRuns:
         assert v.method == "exact"
         assert (v.stderr == 0).all()
         assert BY_CLASSES in v.stopped
-        assert v.cost.seconds < 5
 
     def test_the_cost_is_the_number_of_classes_and_no_budget_is_touched(self):
         model = KNeighborsClassifier(3, weights="distance")
@@ -895,13 +894,14 @@ class TestRuns:
         np.testing.assert_allclose(again.values, exact.values, atol=1e-12)
         assert (again.stderr == 0).all()
 
-    def test_a_time_limit_is_kept(self):
+    def test_a_closed_form_that_would_take_longer_than_a_time_limit_is_not_taken(self):
         """7e8 classes take many seconds; a fifth of a second is what was asked for."""
         X, y = load_diabetes(return_X_y=True)
         data = X[:200], y[:200], X[200:205], y[200:205]
         model = KNeighborsRegressor(6, weights="distance")
+        assert ls.plan(*data, model=model, support=Nearest(70)).classes > 7e8
         v = ls.value(*data, model=model, support=Nearest(70), max_seconds=0.2)
-        assert v.cost.seconds < 3
+        assert v.chosen.startswith("sampled")
 
     def test_a_score_that_no_class_shares_is_refused_where_there_are_too_many_subsets(self):
         (X, _, X_test, _), _ = some_rows()
@@ -937,7 +937,7 @@ class TestRuns:
         assert p.trainer == v.cost.trainer
         assert p.support_sizes.tolist() == v.support_sizes.tolist()
         assert p.levels.subset_centric == 20 * 2**30
-        assert 0 < p.seconds_per_training < 1e-3
+        assert p.seconds_per_training > 0
         assert v.cost.draws < p.levels.lsmr / 1000
         assert f"{v.cost.draws:,}" in repr(p)
 

@@ -14,6 +14,26 @@ Indices: TypeAlias = NDArray[np.int32]  # players, test rows, games
 Masks: TypeAlias = NDArray[np.uint64]
 AnyArray: TypeAlias = NDArray[Any]
 
+# Arrays that belong together travel as plain tuples: the cache of compiled code holds the classes of named ones, and
+# fails where a later version renames one.
+Lists: TypeAlias = tuple[Ints, Indices]
+"""`indptr` and entries: lists of different lengths in one array; list `i` is `entries[indptr[i]:indptr[i + 1]]`."""
+CoalitionArrays: TypeAlias = tuple[Ints, Indices, Ints, Indices]
+"""`indptr`, `players`, `test_indptr`, `tests`: the players of each coalition and the test rows that it is scored on."""
+SubsetArrays: TypeAlias = tuple[Ints, Indices, Ints, Indices]
+"""`indptr`, `players`, `game_indptr`, `games`: the players of each subset and the games that hold it, ascending."""
+BatchArrays: TypeAlias = tuple[Ints, Indices, Ints, Indices, Ints, Indices]
+"""`indptr`, `players`, `test_indptr`, `tests`, `game_indptr`, `games`: coalitions with their test rows and games."""
+GraphArrays: TypeAlias = tuple[Ints, Indices, Ints, Indices]
+"""`indptr`, `players`, `where_indptr`, `where`: the players of each game and the games of each player, ascending."""
+CollectionArrays: TypeAlias = tuple[Masks, Ints, Masks, Ints, Indices, Indices, Indices]
+"""`words`, `table`, `keys`, `indptr`, `players`, `folds`, `last_game`: distinct subsets, one a row.
+
+Two random words for each player; the rows by the places of their keys, and the keys, which are sums of words; the
+players of each row, the folds that drew it (one bit each, negative where it was sure to be drawn), and the game that
+drew it last.
+"""
+
 
 def offsets(counts: AnyArray) -> Ints:
     """Turn counts into CSR offsets: `[2, 0, 3]` becomes `[0, 2, 2, 5]`."""

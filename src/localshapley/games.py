@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, Masks, offsets
+from localshapley.arrays import AnyArray, Floats, GraphArrays, Indices, Ints, Lists, Masks, offsets
 from localshapley.errors import InvalidArgumentError
 
 
@@ -88,6 +88,16 @@ class SupportGraph:
         """Number of distinct supports."""
         return len(self.indptr) - 1
 
+    @property
+    def arrays(self) -> GraphArrays:
+        """Players of the games and games of the players, as kernels take them."""
+        return self.indptr, self.players, self.where_indptr, self.where
+
+    @property
+    def tests_of_games(self) -> Lists:
+        """Test rows of each game, as kernels take them."""
+        return self.test_indptr, self.tests
+
     @cached_property
     def sizes(self) -> Ints:
         """Players of each game, shape (n_games,)."""
@@ -156,9 +166,8 @@ class SupportGraph:
         words = max(1, -(-int(self.sizes[game]) // 64))
         games = np.empty(self.n_games, dtype=np.int32)
         masks = np.zeros((self.n_games, words), dtype=np.uint64)
-        found = find_overlaps(
-            game, self.indptr, self.players, self.where_indptr, self.where, np.zeros_like(masks), games, masks
-        )
+        room = np.zeros_like(masks), np.zeros(self.n_games // 64 + 1, dtype=np.uint64)
+        found = find_overlaps(game, self.arrays, room, (games, masks))
         return games[:found].copy(), masks[:found].copy()
 
     def matrix(self, data: AnyArray) -> sparse.csr_array:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import localshapley as ls
 import naive
+from doors import door
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.kernels.draws import (
     add_weighted,
@@ -32,6 +33,11 @@ def stream_of(seed):
     return np.random.default_rng(seed).integers(2**64, size=1, dtype=np.uint64)
 
 
+def places_of(n):
+    """A permutation of the places in a support, room for those that are drawn, and marks."""
+    return np.arange(n, dtype=np.int32), np.empty(n, dtype=np.int32), np.zeros(n, dtype=bool)
+
+
 def assert_chi_square(observed, expected, lost=1):
     """Refuse counts over five standard deviations of the chi-square distribution away from what is expected."""
     observed, expected = np.asarray(observed, dtype=float), np.asarray(expected, dtype=float)
@@ -49,33 +55,35 @@ def assert_even_inclusion(times, repeats, share):
 
 def test_random_whole_numbers_are_even_and_below_their_limit():
     stream = stream_of(1)
-    drawn = np.array([next_below(stream, 0, 7) for _ in range(14_000)])
+    drawn = np.array([door(next_below)(stream, 0, 7) for _ in range(14_000)])
     assert_chi_square(np.bincount(drawn, minlength=7), np.full(7, 2000))
-    assert {next_below(stream, 0, 1) for _ in range(100)} == {0}
+    assert {door(next_below)(stream, 0, 1) for _ in range(100)} == {0}
 
 
 @pytest.mark.parametrize(
     ("n", "k"), [(1, 0), (1, 1), (4, 1), (4, 2), (4, 3), (4, 4), (5, 0), (6, 3), (7, 2), (7, 5), (8, 4)]
 )
 def test_every_subset_of_a_size_is_drawn_equally_often(n, k):
-    stream, order, chosen = stream_of(n * 10 + k), np.arange(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    stream, places = stream_of(n * 10 + k), places_of(n)
+    order, chosen, marked = places
     seen = Counter()
     for _ in range(100 * comb(n, k)):
-        random_subset(stream, 0, n, k, order, chosen)
+        random_subset(stream, 0, n, k, places)
         seen[tuple(chosen[:k].tolist())] += 1
     assert sorted(order.tolist()) == list(range(n))
+    assert not marked.any()
     assert set(seen) == set(combinations(range(n), k))  # ascending members, nothing else
     if len(seen) > 1:
         assert_chi_square(list(seen.values()), np.full(len(seen), 100))
 
 
 def test_draws_that_follow_each_other_are_independent():
-    stream, order, chosen = stream_of(3), np.arange(5, dtype=np.int32), np.empty(5, dtype=np.int32)
+    stream, places = stream_of(3), places_of(5)
     subsets = {s: i for i, s in enumerate(combinations(range(5), 2))}
     drawn = []
     for _ in range(10_001):
-        random_subset(stream, 0, 5, 2, order, chosen)
-        drawn.append(subsets[tuple(chosen[:2].tolist())])
+        random_subset(stream, 0, 5, 2, places)
+        drawn.append(subsets[tuple(places[1][:2].tolist())])
     pairs = np.zeros((10, 10))
     np.add.at(pairs, (drawn[:-1], drawn[1:]), 1)
     assert_chi_square(pairs.ravel(), np.full(100, 100))
@@ -102,7 +110,7 @@ def test_the_games_that_hold_a_subset_are_those_of_the_definition(supports):
     out = np.empty(graph.n_games, dtype=np.int32)
     for subset in naive.distinct_subsets(games) - {()}:
         members = np.array(subset, dtype=np.int32)
-        found = games_holding(members, len(members), graph.indptr, graph.players, graph.where_indptr, graph.where, out)
+        found = games_holding(members, len(members), graph.arrays, out)
         assert out[:found].tolist() == naive.holding(games, subset)
 
 
@@ -125,16 +133,7 @@ def test_batches_carry_every_game_and_test_row_of_their_subsets(supports, size):
 def kept(collection, subset):
     """Row of a subset; the collection grows by it if it is new."""
     collection.reserve(1, len(subset))
-    row = keep(
-        np.array(subset, dtype=np.int32),
-        len(subset),
-        collection.words,
-        collection.n_rows,
-        collection.table,
-        collection.keys,
-        collection.indptr,
-        collection.players,
-    )
+    row = keep(np.array(subset, dtype=np.int32), len(subset), collection.n_rows, collection.arrays)
     collection.n_rows = max(collection.n_rows, int(row) + 1)
     return int(row)
 
@@ -194,24 +193,8 @@ def play_round(supports, counts, whole=(), known=(), seed=0, n_folds=2):
     before = collection.n_rows
     n_new = int(wanted.sum() + unknown[all_of == 1].sum())
     collection.reserve(n_new + 1, (n_new + 1) * int(graph.sizes.max()))
-    collection.n_rows = draw_round(
-        graph.indptr,
-        graph.players,
-        strata.indptr,
-        wanted,
-        all_of,
-        unknown,
-        strata.n_subsets,
-        collection.streams,
-        collection.words,
-        before,
-        collection.table,
-        collection.keys,
-        collection.indptr,
-        collection.players,
-        collection.folds,
-        collection.last_game,
-    )
+    design = strata.indptr, wanted, all_of, unknown, strata.n_subsets
+    collection.n_rows = draw_round(graph.arrays, design, collection.streams, before, collection.arrays)
     rows = [
         tuple(collection.players[collection.indptr[r] : collection.indptr[r + 1]].tolist())
         for r in range(collection.n_rows)
@@ -355,21 +338,7 @@ def draw_pivot_hits(supports, draws, seed):
     collection = Collection(graph, seed)
     collection.reserve(draws * graph.n_games + 1, draws * int(graph.sizes.sum()) + int(graph.sizes.max()))
     hits = np.zeros((len(collection.keys), 2), dtype=np.int64)
-    n_rows = draw_pivots(
-        graph.indptr,
-        graph.players,
-        graph.where_indptr,
-        graph.where,
-        draws,
-        collection.streams,
-        collection.words,
-        0,
-        collection.table,
-        collection.keys,
-        collection.indptr,
-        collection.players,
-        hits,
-    )
+    n_rows = draw_pivots(graph.arrays, draws, collection.streams, 0, collection.arrays, hits)
     assert hits[n_rows:].sum() == 0
     return {
         tuple(collection.players[collection.indptr[r] : collection.indptr[r + 1]].tolist()): hits[r].tolist()
@@ -418,16 +387,18 @@ def test_what_draws_say_is_added_up_as_by_the_definition(supports, seed):
     rows = [(s, {g: rng.normal() for g in naive.holding(games, s)}, rng.integers(4, size=2).tolist()) for s in subsets]
     sums, squares = np.zeros((2, graph.n_players)), np.zeros(graph.n_players)
     add_weighted(
-        np.cumsum([0, *(len(s) for s in subsets)]),
-        np.array([z for s in subsets for z in s], dtype=np.int32),
-        np.cumsum([0, *(len(scaled) for _, scaled, _ in rows)]),
-        np.array([g for _, scaled, _ in rows for g in scaled], dtype=np.int32),
-        graph.indptr,
-        graph.players,
+        (
+            np.cumsum([0, *(len(s) for s in subsets)]),
+            np.array([z for s in subsets for z in s], dtype=np.int32),
+            np.cumsum([0, *(len(scaled) for _, scaled, _ in rows)]),
+            np.array([g for _, scaled, _ in rows for g in scaled], dtype=np.int32),
+        ),
+        graph.arrays,
         np.array([x for _, scaled, _ in rows for x in scaled.values()], dtype=float),
         np.array([hits for *_, hits in rows], dtype=np.int64).reshape(-1, 2),
         sums,
         squares,
+        np.zeros(graph.n_players),
     )
     expected = naive.add_weighted(games, rows, graph.n_players)
     np.testing.assert_allclose(sums, expected[0], atol=1e-10)

@@ -14,9 +14,11 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import localshapley as ls
 import naive_tree
+from doors import door
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.task import Task
 from localshapley.kernels import cart
+from localshapley.kernels.cuts import next_state, scan_entropy, scan_gini, scan_squares
 from localshapley.models.estimator import Estimator, seeded
 from localshapley.models.tree import MAX_TABLE, TreeTrainer
 from localshapley.scores import SCORES, Custom
@@ -356,21 +358,15 @@ class TestKernels:
                 lists = np.zeros((3, 3, n_rows), dtype=np.uint32)
                 for f in range(3):
                     slot_of_rank = np.zeros(n_rows, dtype=np.uint32)
-                    cart.sort_column(f, rows, len(rows), trainer._ranks, slot_of_rank, words, lists)
+                    door(cart.sort_column)(f, rows, len(rows), trainer._ranks, slot_of_rank, words, lists)
                     expected = np.lexsort((rows, X[rows, f].astype(np.float32)))
                     assert (lists[0, f, : len(rows)] == expected).all()
             assert (words == 0).all()
 
-    def test_the_lowest_bit(self):
-        rng = np.random.default_rng(11)
-        for place in range(64):
-            above = int(rng.integers(2**62)) * 4 + 3
-            assert cart.lowest_bit(np.uint64((above << place) % 2**64 | 1 << place)) == place
-
     def test_random_bits(self):
         state = other = 0
         for _ in range(1000):
-            state, other = cart.next_state(state), naive_tree.xorshift(other)
+            state, other = door(next_state)(state), naive_tree.xorshift(other)
             assert state == other
 
     def test_groups(self):
@@ -397,21 +393,19 @@ class TestKernels:
         y = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
         min_leaf = data.draw(st.integers(1, 3))
         order = np.argsort(column, kind="stable")
-        lists = np.zeros((2, 1, n), dtype=np.uint32)
-        lists[1, 0] = order
         classes, targets = np.array(y, dtype=np.uint32), np.array(y, dtype=float)
         total, left = np.bincount(y, minlength=4), np.zeros(4, dtype=np.int64)
-        where = (1, 0, 0, n, lists, column[None, :])
+        where = (0, n, order.astype(np.uint32), column)
         best = -np.inf
         if criterion == "gini":
-            found, cut = cart.scan_gini(*where, classes, total, int((total**2).sum()), left, min_leaf, best)
+            found, cut = door(scan_gini)(*where, classes, total, int((total**2).sum()), left, min_leaf, best)
         elif criterion == "entropy":
             terms = TreeTrainer(
                 classifier(criterion="entropy"), task_of(np.zeros((99, 1)), [0, 1, 2] * 33, [[0]])
             )._terms
-            found, cut = cart.scan_entropy(*where, classes, total, terms, left, min_leaf, best)
+            found, cut = door(scan_entropy)(*where, classes, total, terms, left, min_leaf, best)
         else:
-            found, cut = cart.scan_squares(*where, targets, targets.sum(), min_leaf, best)
+            found, cut = door(scan_squares)(*where, targets, targets.sum(), min_leaf, best)
         cuts = naive_tree.cuts(column.tolist(), y, criterion, min_leaf)
         if not cuts:
             assert cut == -1
@@ -433,7 +427,7 @@ class TestKernels:
             on_left = rng.integers(0, 2, size=n)
             part = lists[1, 0, start:stop]
             cut = start + int(on_left[part].sum())
-            cart.split_list(0, 1, 2, start, stop, cut, lists, on_left)
+            cart.split_list(lists[1, 0], lists[2, 0], start, stop, cut, on_left)
             expected = [s for s in part if on_left[s]] + [s for s in part if not on_left[s]]
             assert lists[2, 0, start:stop].tolist() == expected
 

@@ -91,6 +91,7 @@ def knn_shapley(
     centre = rows.mean(axis=0)
     centred = rows - centre
     norms = row_norms(centred, squared=True)
+    share = 1 / np.maximum(np.arange(1, len(codes) + 1), n_neighbors)
 
     def work(tests: slice) -> Floats:
         values, some, doubt = np.zeros(len(codes)), test_rows[tests], 0.0
@@ -102,7 +103,8 @@ def knn_shapley(
         # The leading bits of a distance and, in the last ones, the index make a key that sorts fast.
         keys = (_ordered_bits(away) & ~mask) | index
         keys.sort(axis=1)
-        add_knn_values(away, keys, int(mask), doubt, rows, some, codes, truths[tests], n_neighbors, values)
+        exact = np.empty(len(codes))
+        add_knn_values(away, keys, int(mask), doubt, (rows, some), (codes, truths[tests]), share, exact, values)
         return values
 
     return _over_blocks(work, checked, f"KNN-Shapley, K={n_neighbors}", n_jobs, progress, max_distances)

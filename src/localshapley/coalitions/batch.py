@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Indices, Ints, offsets
+from localshapley.arrays import AnyArray, BatchArrays, CoalitionArrays, Indices, Ints, SubsetArrays, offsets
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class Coalitions:
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
+
+    @property
+    def arrays(self) -> CoalitionArrays:
+        """All four arrays, as kernels take them."""
+        return self.indptr, self.players, self.test_indptr, self.tests
 
     def coalition(self, c: int) -> Indices:
         """The players of one coalition."""
@@ -101,6 +106,25 @@ class Batch(Coalitions):
     game_indptr: Ints
     games: Indices
     player: int = -1
+
+    @classmethod
+    def written(cls, room: BatchArrays, n: int, player: int = -1) -> Batch:
+        """The `n` coalitions that a kernel wrote to arrays with room for more."""
+        indptr, players, test_indptr, tests, game_indptr, games = room
+        return cls(
+            indptr[: n + 1],
+            players[: indptr[n]],
+            test_indptr[: n + 1],
+            tests[: test_indptr[n]],
+            game_indptr[: n + 1],
+            games[: game_indptr[n]],
+            player,
+        )
+
+    @property
+    def subsets(self) -> SubsetArrays:
+        """Players and games of each coalition, as kernels take them."""
+        return self.indptr, self.players, self.game_indptr, self.games
 
     def part(self, start: int, stop: int) -> Batch:
         """The coalitions from `start` up to `stop`, with their games."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from localshapley.arrays import BatchArrays
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
 
@@ -26,56 +27,28 @@ class Pivots:
     """
 
     def __init__(self, graph: SupportGraph, n_subsets: float = np.inf) -> None:
+        from localshapley.kernels.pivots import make_room
+
         self._left = n_subsets
-        depth = int(graph.sizes.max(initial=0)) + 1
         self._graph = graph
         self._state = np.array([0, 0, -1, 0], dtype=np.int64)
-        self._walk = (
-            np.zeros(depth, dtype=np.int64),
-            np.zeros(depth, dtype=np.int64),
-            np.zeros(depth, dtype=np.int64),
-            np.zeros((depth, graph.n_games), dtype=np.int32),
-            np.zeros(graph.n_games, dtype=np.int32),
-            np.zeros((graph.n_games, 1), dtype=np.uint64),
-            np.zeros((graph.n_games, 1), dtype=np.uint64),
-        )
+        depth, n_games = int(graph.sizes.max(initial=0)) + 1, graph.n_games
+        position, following, n_holding = np.zeros((3, depth), dtype=np.int64)
+        stack = position, following, n_holding, np.zeros((depth, n_games), dtype=np.int32)
+        self._walk = stack, *make_room(n_games)
 
     def take(self, size: int) -> Batch | None:
         """Return the next coalitions, at most `size`; None when every subset was given out."""
         from localshapley.kernels.pivots import fill_batch
 
         graph = self._graph
-        indptr, game_indptr, test_indptr = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
-        players = np.empty(size * int(graph.sizes.max(initial=0)), dtype=np.int32)
-        games = np.empty(max(graph.n_games, 16 * size), dtype=np.int32)
-        tests = np.empty(max(graph.n_tests, 16 * size), dtype=np.int32)
-        n = fill_batch(
-            graph.indptr,
-            graph.players,
-            graph.where_indptr,
-            graph.where,
-            graph.test_indptr,
-            graph.tests,
-            self._state,
-            *self._walk,
-            indptr,
-            players,
-            game_indptr,
-            games,
-            test_indptr,
-            tests,
-        )
+        n_players = size * int(graph.sizes.max(initial=0))
+        out = _room(size, n_players, max(graph.n_tests, 16 * size), max(graph.n_games, 16 * size))
+        n = fill_batch(graph.arrays, graph.tests_of_games, self._state, *self._walk, out)
         if n == 0:
             return None
         self._left -= n
-        return Batch(
-            indptr[: n + 1],
-            players[: indptr[n]],
-            test_indptr[: n + 1],
-            tests[: test_indptr[n]],
-            game_indptr[: n + 1],
-            games[: game_indptr[n]],
-        )
+        return Batch.written(out, n)
 
     def left(self) -> float:
         """Subsets that are still to come."""
@@ -106,20 +79,25 @@ class Separate:
         game, player = self._turns[self._turn]
         support = self._graph.game(game)
         size = min(size, 2 ** len(support) - self._subset)
-        indptr, test_indptr = np.zeros(size + 1, dtype=np.int64), np.zeros(size + 1, dtype=np.int64)
-        players = np.empty(size * len(support), dtype=np.int32)
-        games, tests = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+        out = _room(size, size * len(support), size, size)
         own = self._graph.tests[self._graph.test_indptr[game] : self._graph.test_indptr[game + 1]]
-        fill_separate(support, self._subset, game, own, indptr, players, games, test_indptr, tests)
+        fill_separate(support, self._subset, game, own, out)
         self._subset += size
         self._left -= size
         if self._subset == 2 ** len(support):
             self._turn, self._subset = self._turn + 1, 0
-        return Batch(indptr, players[: indptr[-1]], test_indptr, tests, np.arange(size + 1), games, player)
+        return Batch.written(out, size, player)
 
     def left(self) -> float:
         """Subsets that are still to come."""
         return self._left
+
+
+def _room(size: int, n_players: int, n_tests: int, n_games: int) -> BatchArrays:
+    """Arrays for `size` coalitions with so many players, test rows and games in all."""
+    indptr, test_indptr, game_indptr = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
+    players, tests, games = (np.empty(n, dtype=np.int32) for n in (n_players, n_tests, n_games))
+    return indptr, players, test_indptr, tests, game_indptr, games
 
 
 @dataclass(frozen=True)
@@ -187,16 +165,16 @@ def count_distinct(
     """
     from localshapley.kernels.pivots import count_new, sample_new
 
-    arrays = (graph.indptr, graph.players, graph.where_indptr, graph.where)
     subsets = sum(2 ** int(n) for n in graph.sizes)
     if subsets < 2**62:
         added = np.zeros(graph.n_games, dtype=np.int64)
-        if count_new(*arrays, max_counted if subsets <= max_counted else max_counted // 16, added):
+        if count_new(graph.arrays, max_counted if subsets <= max_counted else max_counted // 16, added):
             return int(added.sum()), 0
     largest = int(graph.sizes.max())
     share = np.exp2((graph.sizes - largest).astype(np.float64))
     games = np.random.default_rng(seed).choice(graph.n_games, size=n_samples, p=share / share.sum())
-    p = sample_new(*arrays, games.astype(np.int64), seed) / n_samples
+    held, subset = np.zeros(graph.n_games, dtype=np.int64), np.empty(largest, dtype=np.int64)
+    p = sample_new(graph.arrays, games.astype(np.int64), seed, held, subset) / n_samples
     error = max(float(np.sqrt(p * (1 - p) / n_samples)), 1 / n_samples)
     return _scaled(subsets, p), _scaled(subsets, error)
 

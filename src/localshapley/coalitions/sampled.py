@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
+from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
 
@@ -79,6 +79,16 @@ class Collection:
         self._parts: list[tuple[Ints, Indices, Floats]] = []
 
     @property
+    def arrays(self) -> CollectionArrays:
+        """The rows, as kernels take them."""
+        return self.words, self.table, self.keys, self.indptr, self.players, self.folds, self.last_game
+
+    @property
+    def subsets(self) -> SubsetArrays:
+        """Players and scored games of each row, as kernels take them."""
+        return self.indptr, self.players, self.pair_indptr, self.games
+
+    @property
     def sizes(self) -> Ints:
         """Players of each row."""
         return np.diff(self.indptr[: self.n_rows + 1])
@@ -110,18 +120,9 @@ class Collection:
         from localshapley.kernels.draws import keep
 
         self.reserve(len(coalitions), sum(map(len, coalitions)))
-        rows = np.empty(len(coalitions), dtype=np.int64)
+        rows, arrays = np.empty(len(coalitions), dtype=np.int64), self.arrays
         for i, coalition in enumerate(coalitions):
-            rows[i] = keep(
-                coalition,
-                len(coalition),
-                self.words,
-                self.n_rows,
-                self.table,
-                self.keys,
-                self.indptr,
-                self.players,
-            )
+            rows[i] = keep(coalition, len(coalition), self.n_rows, arrays)
             self.folds[rows[i]] = -1
             self.n_rows = max(self.n_rows, int(rows[i]) + 1)
         return rows
@@ -143,37 +144,16 @@ class Collection:
         first, stop = self._n_taken, min(self._n_taken + size, self.n_rows)
         if first == stop:
             return None
-        graph = self.graph
+        graph, rows = self.graph, (self.indptr, self.players)
         game_indptr, test_indptr = (np.zeros(stop - first + 1, dtype=np.int64) for _ in range(2))
         games = np.empty(max(graph.n_games, 64 * size), dtype=np.int32)
         tests = np.empty(max(graph.n_tests, 64 * size), dtype=np.int32)
-        stop = fill_rows(
-            first,
-            stop,
-            self.indptr,
-            self.players,
-            graph.indptr,
-            graph.players,
-            graph.where_indptr,
-            graph.where,
-            graph.test_indptr,
-            graph.tests,
-            game_indptr,
-            games,
-            test_indptr,
-            tests,
-        )
+        holding, out = np.empty(graph.n_games, dtype=np.int32), ((game_indptr, games), (test_indptr, tests))
+        stop = fill_rows(first, stop, rows, graph.arrays, graph.tests_of_games, *out, holding)
         self._n_taken = stop
-        n = stop - first
         a, b = self.indptr[first], self.indptr[stop]
-        return Batch(
-            self.indptr[first : stop + 1] - a,
-            self.players[a:b],
-            test_indptr[: n + 1],
-            tests[: test_indptr[n]],
-            game_indptr[: n + 1],
-            games[: game_indptr[n]],
-        )
+        indptr, players = self.indptr[first : stop + 1] - a, self.players[a:b]
+        return Batch.written((indptr, players, test_indptr, tests, game_indptr, games), stop - first)
 
     def left(self) -> float:
         """Rows that are still to be given out."""

@@ -10,24 +10,23 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from joblib import cpu_count
 from numpy.polynomial import legendre
 from scipy import sparse
 
-from localshapley.arrays import Floats, Indices, Ints
+from localshapley.arrays import Floats, Indices, Ints, SubsetArrays
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.drawn import Drawn, inner_pairs, max_by
 from localshapley.estimate.tuning import TUNED, Tuning
 
-N_LEVELS = 4  # terms of a curve over sizes: a cubic
+if TYPE_CHECKING:
+    from localshapley.kernels import surrogate
+
 N_BINS = 8  # of the sizes, in the variance model
 N_SPREAD = 64  # columns that stand for the covariances: one bit of a word each
-
-Sample: TypeAlias = tuple[Ints, Indices, Ints, Indices, Floats, Floats, Floats, int, Indices]
-"""The draws of a round and what the surrogate left over of them, as kernels take them."""
 
 
 class CrossFit:
@@ -60,17 +59,7 @@ class CrossFit:
         y = collection.scores[inner] - nothing[self._game] - rise
         self.values, residual = self._fit(y, gain)
         self.sigma2 = self._variance_of(residual, y, gain)
-        self._sample: Sample = (
-            collection.indptr,
-            collection.players,
-            np.searchsorted(self._row, np.arange(collection.n_rows + 1)),
-            self._game.astype(np.int32),
-            residual,
-            -strata.log_subsets[self._stratum],
-            self._log_pi,
-            drawn.before,
-            drawn.folds,
-        )
+        self._left_over = self._by_row(residual)
 
     def variance(self) -> Floats:
         """Variance of the values: `Σ (1−π)/π²·y_S(z)²` over the draws, mixed with what the variance model expects.
@@ -81,7 +70,7 @@ class CrossFit:
 
         graph, drawn, strata = self._graph, self._drawn, self._drawn.strata
         of_player, of_game = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
-        add_variances(graph.indptr, graph.players, *self._sample, of_player, of_game)
+        add_variances(graph.arrays, *self._left_over, of_player, of_game, np.zeros(graph.n_players))
         first, second = (
             p + graph.by_player(np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
         )
@@ -104,12 +93,20 @@ class CrossFit:
 
         graph = self._graph
         of_player, of_game = np.zeros((graph.n_players, N_SPREAD)), np.zeros((graph.n_games, N_SPREAD))
-        add_spread(graph.indptr, *self._sample, of_player, of_game)
+        add_spread(graph.arrays, *self._left_over, of_player, of_game, np.empty(N_SPREAD))
         holds = sparse.csr_array(
             (np.ones(len(graph.where)), graph.where, graph.where_indptr), shape=(graph.n_players, graph.n_games)
         )
         of_player += holds @ of_game
         return of_player
+
+    def _by_row(self, residual: Floats) -> tuple[SubsetArrays, Floats, Floats, surrogate.Drawn]:
+        """The draws of the round and what the surrogate left over of them, as kernels take them."""
+        collection = self._drawn.collection
+        pair_indptr = np.searchsorted(self._row, np.arange(collection.n_rows + 1))
+        subsets = collection.indptr, collection.players, pair_indptr, self._game.astype(np.int32)
+        log_weight = -self._drawn.strata.log_subsets[self._stratum]
+        return subsets, residual, log_weight, (self._log_pi, self._drawn.folds, self._drawn.before)
 
     def _fit(self, y: Floats, gain: Floats) -> tuple[Floats, Floats]:
         """Values by each fold, and residuals of the pairs, from scores `y` less the line from `v(∅)` to `v(N)`."""
@@ -120,31 +117,22 @@ class CrossFit:
         position = strata.position[stratum]
         weight = self._weights()
         alone = np.where((row >= drawn.before) & (folds[row] > 0) & (folds[row] & (folds[row] - 1) == 0), folds[row], 0)
-        ridge = self._tuning.pooled_ridge
-        targets = _without_pooled_level(y, gain[self._game], position, weight, alone, drawn.n_folds, ridge)
+        tuning = self._tuning
+        targets = _without_pooled_level(
+            y, gain[self._game], position, weight, alone, drawn.n_folds, tuning.pooled_ridge
+        )
         by_game = np.argsort(stratum, kind="stable")
         values = np.zeros((drawn.n_folds, len(graph.players)))
         residual = np.zeros(len(row))
+        pair_indptr = np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1))
+        log_weight = -strata.log_subsets[stratum][by_game]
         arguments = (
-            graph.indptr,
-            graph.players,
-            graph.n_players,
-            np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1)),
-            row[by_game],
-            targets[:, by_game],
-            position[by_game],
-            weight[by_game],
-            -strata.log_subsets[stratum][by_game],
-            drawn.log_own_inclusion(row, stratum),
-            folds,
-            drawn.before,
-            drawn.n_folds,
-            collection.indptr,
-            collection.players,
-            self._tuning.level_ridge,
-            self._tuning.player_ridge,
-            self._tuning.max_steps,
-            self._tuning.precision,
+            graph.arrays,
+            (collection.indptr, collection.players),
+            (pair_indptr, row[by_game], position[by_game], weight[by_game], log_weight),
+            np.take(targets, by_game, axis=1),
+            (drawn.log_own_inclusion(row, stratum), folds, drawn.before),
+            (tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision),
             values,
             residual,
         )
@@ -196,6 +184,8 @@ def _without_pooled_level(
 
     Each fold's cubic is fitted without the rows that it alone drew.
     """
+    from localshapley.kernels.surrogate import N_LEVELS
+
     columns = np.empty((len(y), 2 * N_LEVELS))
     columns[:, :N_LEVELS] = legendre.legvander(position, N_LEVELS - 1)
     columns[:, N_LEVELS:] = columns[:, :N_LEVELS] * gain[:, None]

@@ -48,52 +48,17 @@ class ExactSum:
         """Add the scores of a batch, one for each of its test rows."""
         from localshapley.kernels import accumulate
 
-        graph = self._graph
-        row, gain, loss = self._weights
+        graph, weights = self._graph, self._weights
         if batch.player >= 0:
+            matrix = np.empty(0) if self._matrix is None else self._matrix
             accumulate.add_scores_to_one(
-                batch.indptr,
-                batch.players,
-                batch.games,
-                scores,
-                row,
-                gain,
-                loss,
-                batch.player,
-                self._slot(batch),
-                self._members,
-                np.empty(0) if self._matrix is None else self._matrix,
+                batch.subsets, scores, weights, batch.player, self._slot(batch), self._members, matrix
             )
             return
-        accumulate.add_scores(
-            batch.indptr,
-            batch.players,
-            batch.game_indptr,
-            batch.games,
-            graph.tests_per_game,
-            scores,
-            row,
-            gain,
-            loss,
-            self._members,
-            self._common,
-        )
+        accumulate.add_scores(batch.subsets, graph.tests_per_game, scores, weights, self._members, self._common)
         if self._matrix is not None:
             accumulate.add_scores_per_test(
-                batch.indptr,
-                batch.players,
-                batch.game_indptr,
-                batch.games,
-                graph.indptr,
-                graph.players,
-                graph.test_indptr,
-                graph.tests,
-                scores,
-                row,
-                gain,
-                loss,
-                graph.N[0],
-                self._matrix,
+                batch.subsets, graph.arrays, graph.tests_of_games, scores, weights, graph.N[0], self._matrix
             )
 
     def _slot(self, batch: Batch) -> int:

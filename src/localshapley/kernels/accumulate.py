@@ -7,26 +7,22 @@ subset then touches its own members (`gain = 1/(k·C) + 1/((n−k)·C)`) and one
 
 from __future__ import annotations
 
-from numba import njit
+from typing import TypeAlias
 
-from localshapley.arrays import Floats, Indices, Ints
+from localshapley.arrays import Floats, GraphArrays, Ints, Lists, SubsetArrays
+from localshapley.kernels.jit import kernel
+
+Weights: TypeAlias = tuple[Ints, Floats, Floats]
+"""`row`, `gain`, `loss`: the row of a game in the two tables, and what they have for each size of a subset."""
 
 
-@njit(cache=True)
+@kernel()
 def add_scores(
-    indptr: Ints,
-    players: Indices,
-    game_indptr: Ints,
-    games: Indices,
-    n_tests: Ints,
-    scores: Floats,
-    row: Ints,
-    gain: Floats,
-    loss: Floats,
-    members: Floats,
-    common: Floats,
+    subsets: SubsetArrays, n_tests: Ints, scores: Floats, weights: Weights, members: Floats, common: Floats
 ) -> None:
     """Add the scores of a batch to `members` (one number a player) and `common` (one a game)."""
+    indptr, players, game_indptr, games = subsets
+    row, gain, loss = weights
     s = 0
     for c in range(len(indptr) - 1):
         k = indptr[c + 1] - indptr[c]
@@ -43,24 +39,21 @@ def add_scores(
             members[players[i]] += total
 
 
-@njit(cache=True)
+@kernel()
 def add_scores_per_test(
-    indptr: Ints,
-    players: Indices,
-    game_indptr: Ints,
-    games: Indices,
-    support_indptr: Ints,
-    support: Indices,
-    test_indptr: Ints,
-    tests: Indices,
+    subsets: SubsetArrays,
+    graph: GraphArrays,
+    tests_of_games: Lists,
     scores: Floats,
-    row: Ints,
-    gain: Floats,
-    loss: Floats,
+    weights: Weights,
     matrix_indptr: Ints,
     matrix: Floats,
 ) -> None:
     """Add the scores of a batch to the CSR data of the test × player matrix (players as in the supports)."""
+    indptr, players, game_indptr, games = subsets
+    support_indptr, support, _, _ = graph
+    test_indptr, tests = tests_of_games
+    row, gain, loss = weights
     s = 0
     for c in range(len(indptr) - 1):
         k = indptr[c + 1] - indptr[c]
@@ -80,21 +73,19 @@ def add_scores_per_test(
                 s += 1
 
 
-@njit(cache=True)
+@kernel()
 def add_scores_to_one(
-    indptr: Ints,
-    players: Indices,
-    games: Indices,
+    subsets: SubsetArrays,
     scores: Floats,
-    row: Ints,
-    gain: Floats,
-    loss: Floats,
+    weights: Weights,
     player: int,
     test_slot: int,
     members: Floats,
     matrix: Floats,
 ) -> None:
-    """Add the scores of a batch (one test row each) to the value of one player only."""
+    """Add the scores of a batch (one game with one test row) to the value of one player only."""
+    indptr, players, _, games = subsets
+    row, gain, loss = weights
     for c in range(len(indptr) - 1):
         k = indptr[c + 1] - indptr[c]
         weight = -loss[row[games[c]], k]

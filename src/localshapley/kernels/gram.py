@@ -160,7 +160,7 @@ def fast_variances(indptr: Ints, players: Indices, todo: Ints, means: Floats, sp
         for i in range(start, stop):
             mean += means[players[i]] / (stop - start)
         for i in range(start, stop):
-            total += spreads[players[i]] + (means[players[i]] - mean) ** 2
+            total += spreads[players[i]] + (means[players[i]] - mean) * (means[players[i]] - mean)
         out[k] = total / (stop - start)
     return out
 
@@ -179,7 +179,8 @@ def squared_distance(X: Floats, i: int, Z: Floats, j: int) -> Any:
     """Squared distance of two rows."""
     total = 0.0
     for c in range(X.shape[1]):
-        total += (X[i, c] - Z[j, c]) ** 2
+        difference = X[i, c] - Z[j, c]
+        total += difference * difference
     return total
 
 

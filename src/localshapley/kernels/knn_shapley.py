@@ -3,21 +3,50 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from localshapley.arrays import Floats, Indices, Ints, Masks
+from localshapley.kernels.jit import kernel, part, section
 
 
-@njit(cache=True, nogil=True)
-def squared_distance(x: Floats, y: Floats) -> float:
-    """Squared Euclidean distance of two rows."""
-    total = 0.0
-    for j in range(len(x)):
-        total += (x[j] - y[j]) ** 2
-    return total
+@kernel()
+def add_knn_values(
+    away: Floats,
+    keys: Masks,
+    mask: int,
+    doubt: float,
+    rows: tuple[Floats, Floats],
+    labels: tuple[Ints, Ints],
+    share: Floats,
+    exact: Floats,
+    values: Floats,
+) -> None:
+    """Add the values of a block of test rows: Jia's recursion, from the farthest row to the nearest.
+
+    Parameters
+    ----------
+    away : distances of test rows to training rows
+    keys : the leading bits of a distance, and under `mask` the index of the row; sorted, for each test row
+    doubt : difference by which distances are measured again
+    rows, labels : features and class codes, of training and of test rows
+    share : `1 / max(i, K)` for the `i`-th nearest row
+    exact : room for a distance of each row
+    """
+    codes, truths = labels
+    n = away.shape[1]
+    low = np.uint64(mask)
+    for t in range(len(away)):
+        sort_exactly(away[t], keys[t], low, doubt, rows[0], rows[1][t], exact)
+        value = 0.0
+        right = 0.0
+        for i in range(n - 1, -1, -1):
+            z = keys[t, i] & low
+            own = 1.0 if codes[z] == truths[t] else 0.0
+            value += (own - right) * share[i]
+            right = own
+            values[z] += value
 
 
-@njit(cache=True, nogil=True)
+@section()
 def sort_exactly(
     away: Floats, keys: Masks, low: np.uint64, doubt: float, rows: Floats, test_row: Floats, exact: Floats
 ) -> None:
@@ -26,7 +55,8 @@ def sort_exactly(
     Where two distances differ by less than `doubt` they are measured again (`exact` holds what was measured).
     """
     n = len(keys)
-    exact[:] = -1
+    for i in range(n):
+        exact[i] = -1.0
     for i in range(1, n):
         key = keys[i]
         z = key & low
@@ -48,40 +78,16 @@ def sort_exactly(
         keys[at] = key
 
 
-@njit(cache=True, nogil=True)
-def add_knn_values(
-    away: Floats,
-    keys: Masks,
-    mask: int,
-    doubt: float,
-    rows: Floats,
-    test_rows: Floats,
-    codes: Ints,
-    truths: Ints,
-    n_neighbors: int,
-    values: Floats,
-) -> None:
-    """Add the values of a block of test rows: Jia's recursion, from the farthest row to the nearest.
-
-    The keys of each test row are sorted: the leading bits of a distance, and under `mask` the index of the row.
-    """
-    n = away.shape[1]
-    low = np.uint64(mask)
-    exact = np.empty(n)
-    share = 1 / np.maximum(np.arange(1, n + 1), n_neighbors)
-    for t in range(len(away)):
-        sort_exactly(away[t], keys[t], low, doubt, rows, test_rows[t], exact)
-        value = 0.0
-        right = 0.0
-        for i in range(n - 1, -1, -1):
-            z = keys[t, i] & low
-            own = 1.0 if codes[z] == truths[t] else 0.0
-            value += (own - right) * share[i]
-            right = own
-            values[z] += value
+@part()
+def squared_distance(x: Floats, y: Floats) -> float:
+    """Squared Euclidean distance of two rows."""
+    total = 0.0
+    for j in range(len(x)):
+        total += (x[j] - y[j]) * (x[j] - y[j])
+    return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_threshold_values(
     indptr: Ints, rows: Indices, codes: Ints, truths: Ints, nothing: float, values: Floats
 ) -> None:

@@ -8,24 +8,212 @@ members of the subsets.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
-from localshapley.arrays import Floats, Indices, Ints
+from localshapley.arrays import Floats, GraphArrays, Indices, Ints, Lists, SubsetArrays
 from localshapley.kernels.digests import GOLDEN, mixed
+from localshapley.kernels.jit import kernel, part, section
 
 N_LEVELS = 4
+NO_SIZE = -2.0  # a size on the scale from −1 to 1 before the first one
+
+Pairs: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
+"""`indptr`, `rows`, `position`, `weight`, `log_weight`: the rows that each game is larger than, by size.
+
+The size of each on the scale from −1 to 1, its weight in the fit, and the logarithm of `1/C(n,k)`.
+"""
+Drawn: TypeAlias = tuple[Floats, Indices, int]
+"""`log_inclusion`, `folds`, `before`: the chance of each row, the folds that drew it, and the rows before the round."""
+Settings: TypeAlias = tuple[float, float, int, float]
+"""`level_ridge`, `ridge`, `max_steps`, `precision` of a fit; the ridge of players is for each player of the game."""
+Surrogate: TypeAlias = tuple[Floats, Floats]
+"""`levels`, `players`: the `c_i`, shape (N_LEVELS,), and `a_z` and `b_z`, shape (n_players, 2); or their weights."""
+Sample: TypeAlias = tuple[Indices, Ints, Floats, Floats, Ints, Indices]
+"""`support`, `rows`, `position`, `weight`, `indptr`, `players`: of a game, and the players of all rows.
+
+Rows are in the order of their sizes; a weight of 0 leaves a row out of the fit.
+"""
+Room: TypeAlias = tuple[Surrogate, Surrogate, Surrogate, Surrogate, Surrogate, Floats, Floats, Floats, Floats]
+"""`fitted`, `left`, `direction`, `turned`, `scale`, `line`, `gathered`, `inside`, `used`.
+
+The surrogate, and what conjugate gradients work in (all players have the same scale); by player, the surrogate at one
+size, what goes back to the players (zero) and the values; the weights of the rows in a fit.
+"""
 
 
-@njit(cache=True)
+def estimate_games(
+    first: int,
+    stop: int,
+    graph: GraphArrays,
+    subsets: Lists,
+    pairs: Pairs,
+    targets: Floats,
+    drawn: Drawn,
+    settings: Settings,
+    values: Floats,
+    residual: Floats,
+) -> None:
+    """Values of the games from `first` up to `stop` by each fold of a round, and residuals of what the folds drew.
+
+    Pairs (game, row) are ordered by game and size. `targets` (n_folds, n_pairs) are centred scores, `log_inclusion` is
+    the logarithm of the chance of a row that only one fold drew. `values` (n_folds, total size) is aligned with the
+    games' players.
+    """
+    n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
+    levels, players = np.zeros((5, N_LEVELS)), np.zeros((4, n_players, 2))
+    surrogates = zip(levels, (*players, np.zeros((1, 2))), strict=True)
+    room = *surrogates, *np.zeros((3, n_players)), np.empty(longest)
+    fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, room, (values, residual))
+
+
+@kernel()
+def fit_games(
+    first: int,
+    stop: int,
+    graph: GraphArrays,
+    subsets: Lists,
+    pairs: Pairs,
+    targets: Floats,
+    drawn: Drawn,
+    settings: Settings,
+    room: Room,
+    out: tuple[Floats, Floats],
+) -> None:
+    """Fit surrogates and correct them, game by game and fold by fold."""
+    indptr, players, _, _ = graph
+    pair_indptr, pair_rows, position, weight, log_weight = pairs
+    values, residual = out
+    used = room[8]
+    for game in range(first, stop):
+        a, b = pair_indptr[game], pair_indptr[game + 1]
+        if a == b:
+            continue
+        support, rows = players[indptr[game] : indptr[game + 1]], pair_rows[a:b]
+        sample = support, rows, position[a:b], used[: b - a], subsets[0], subsets[1]
+        for f in range(len(targets)):
+            y = targets[f, a:b]
+            weigh(f, rows, weight[a:b], drawn, used)
+            fit(sample, y, settings, room)
+            of_players = values[f, indptr[game] : indptr[game + 1]]
+            correct(f, sample, y, log_weight[a:b], drawn, room, of_players, residual[a:b])
+
+
+@section()
+def weigh(f: int, rows: Ints, weight: Floats, drawn: Drawn, out: Floats) -> None:
+    """Weights of the rows in the fit for a fold, with mean 1: a row that fold `f` alone drew is unknown to it."""
+    _, folds, before = drawn
+    total, n = 0.0, 0
+    for i in range(len(rows)):
+        row = rows[i]
+        out[i] = 0.0 if row >= before and folds[row] == 1 << f else weight[i]
+        total += out[i]
+        n += out[i] != 0.0
+    mean = total / max(1, n)
+    if mean > 0:
+        for i in range(len(rows)):
+            out[i] /= mean
+
+
+@section()
+def fit(sample: Sample, y: Floats, settings: Settings, room: Room) -> None:
+    """Ridge fit of a surrogate to `y`.
+
+    The steps are few: a fit that is stopped early is still a valid control variate.
+    """
+    support = sample[0]
+    level_ridge, ridge, max_steps, precision = settings
+    player_ridge = ridge * len(support)
+    fitted, left, direction, turned, scale, line, gathered, _, _ = room
+    clear(support, fitted)
+    clear(support, left)
+    add_target(sample, y, left, gathered)
+    find_scale(sample, level_ridge, player_ridge, turned[0], scale)
+    rho = scaled_product(support, left, scale, direction)
+    goal = precision * rho
+    for _ in range(max_steps):
+        if rho <= goal or rho <= 0.0:
+            break
+        multiply_ridge(support, direction, level_ridge, player_ridge, turned)
+        add_normal(sample, direction, turned, line, gathered)
+        curvature = dot(support, direction, turned)
+        if curvature <= 0.0:
+            break
+        before, rho = rho, step(support, rho / curvature, room)
+        turn(support, left, scale, rho / before, direction)
+
+
+@section()
+def clear(support: Indices, surrogate: Surrogate) -> None:
+    """Set all to zero."""
+    levels, players = surrogate
+    for p in range(N_LEVELS):
+        levels[p] = 0.0
+    for z in support:
+        players[z, 0] = players[z, 1] = 0.0
+
+
+@section()
+def add_target(sample: Sample, y: Floats, out: Surrogate, gathered: Floats) -> None:
+    """Add `XᵀW·y` to `out`."""
+    support, rows, position, weight, indptr, players = sample
+    levels, by_player = out
+    n = len(support)
+    s, common = NO_SIZE, 0.0
+    for i in range(len(rows)):
+        if weight[i] == 0.0:
+            continue
+        if position[i] != s:
+            if s > NO_SIZE:
+                spread(support, gathered, common, s, by_player)
+            s, common = position[i], 0.0
+        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
+        amount = weight[i] * y[i]
+        for j in range(start, stop):
+            gathered[players[j]] += amount
+        common += amount * (stop - start) / n
+        add_level(levels, s, amount)
+    if s > NO_SIZE:
+        spread(support, gathered, common, s, by_player)
+
+
+@section()
+def add_normal(sample: Sample, surrogate: Surrogate, out: Surrogate, line: Floats, gathered: Floats) -> None:
+    """Add `XᵀW·Xθ` to `out`."""
+    support, rows, position, weight, indptr, players = sample
+    levels, by_player = out
+    n = len(support)
+    s, mean, common, height = NO_SIZE, 0.0, 0.0, 0.0
+    for i in range(len(rows)):
+        if weight[i] == 0.0:
+            continue
+        if position[i] != s:
+            if s > NO_SIZE:
+                spread(support, gathered, common, s, by_player)
+            s, common = position[i], 0.0
+            mean, height = combine(support, surrogate[1], s, line), level(surrogate[0], s)
+        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
+        k = stop - start
+        amount = height - k * mean
+        for j in range(start, stop):
+            amount += line[players[j]]
+        amount *= weight[i]
+        for j in range(start, stop):
+            gathered[players[j]] += amount
+        common += amount * k / n
+        add_level(levels, s, amount)
+    if s > NO_SIZE:
+        spread(support, gathered, common, s, by_player)
+
+
+@part()
 def level(levels: Floats, s: float) -> Any:
     """A curve over sizes, in Legendre polynomials: on evenly drawn sizes they do not disturb each other."""
     return levels[0] + levels[1] * s + levels[2] * 0.5 * (3.0 * s * s - 1.0) + levels[3] * 0.5 * s * (5.0 * s * s - 3.0)
 
 
-@njit(cache=True)
+@part()
 def add_level(levels: Floats, s: float, amount: float) -> None:
     """Adjoint of `level`."""
     levels[0] += amount
@@ -34,17 +222,17 @@ def add_level(levels: Floats, s: float, amount: float) -> None:
     levels[3] += amount * 0.5 * s * (5.0 * s * s - 3.0)
 
 
-@njit(cache=True)
-def combine(support: Indices, players: Floats, s: float, n: int, line: Floats) -> Any:
+@part()
+def combine(support: Indices, players: Floats, s: float, line: Floats) -> Any:
     """At one size, a surrogate's players and slopes are one number a player; returns their mean."""
     total = 0.0
     for z in support:
         line[z] = players[z, 0] + s * players[z, 1]
         total += line[z]
-    return total / n
+    return total / len(support)
 
 
-@njit(cache=True)
+@part()
 def spread(support: Indices, gathered: Floats, common: float, s: float, players: Floats) -> None:
     """Adjoint of `combine`, less what all players have in common; empties `gathered`."""
     for z in support:
@@ -54,256 +242,162 @@ def spread(support: Indices, gathered: Floats, common: float, s: float, players:
         gathered[z] = 0.0
 
 
-@njit(cache=True)
-def add_normal(
-    rows: Ints,
-    row_indptr: Ints,
-    row_players: Indices,
-    support: Indices,
-    position: Floats,
-    weight: Floats,
-    y: Floats,
-    levels: Floats,
-    players: Floats,
-    is_target: bool,
-    out_levels: Floats,
-    out_players: Floats,
-    line: Floats,
-    gathered: Floats,
-) -> None:
-    """Add `XᵀW·Xθ` (or `XᵀW·y` for a target) to `out`; rows are in the order of their sizes."""
-    n = len(support)
-    s, mean, common, height = -2.0, 0.0, 0.0, 0.0
+@section()
+def find_scale(sample: Sample, level_ridge: float, player_ridge: float, unit: Floats, scale: Surrogate) -> None:
+    """The diagonal of the normal equations, which is the preconditioner; all players have the same two entries."""
+    support, rows, position, weight, indptr, _ = sample
+    levels, players = scale
+    for p in range(N_LEVELS):
+        levels[p] = level_ridge
+    players[0, 0] = players[0, 1] = player_ridge
     for i in range(len(rows)):
-        if weight[i] == 0.0:
-            continue
-        if position[i] != s:
-            if s > -2.0:
-                spread(support, gathered, common, s, out_players)
-            s, common = position[i], 0.0
-            if not is_target:
-                mean, height = combine(support, players, s, n, line), level(levels, s)
-        members = row_players[row_indptr[rows[i]] : row_indptr[rows[i] + 1]]
-        k = len(members)
-        if is_target:
-            amount = weight[i] * y[i]
-        else:
-            amount = height - k * mean
-            for z in members:
-                amount += line[z]
-            amount *= weight[i]
-        for z in members:
-            gathered[z] += amount
-        common += amount * k / n
-        add_level(out_levels, s, amount)
-    if s > -2.0:
-        spread(support, gathered, common, s, out_players)
-
-
-@njit(cache=True)
-def fit(
-    rows: Ints,
-    row_indptr: Ints,
-    row_players: Indices,
-    support: Indices,
-    position: Floats,
-    y: Floats,
-    weight: Floats,
-    level_ridge: float,
-    player_ridge: float,
-    max_steps: int,
-    precision: float,
-    levels: Floats,
-    players: Floats,
-    work: Floats,
-) -> None:
-    """Ridge fit of a surrogate to `y` with row weights (0 leaves a row out); results in `levels` and `players`.
-
-    `work` (4, n_players, 2) is scratch, its last part zero. The steps are few: a fit that is stopped early is still a
-    valid control variate.
-    """
-    n, m = len(support), len(rows)
-    r, d, q, line, gathered = work[0], work[1], work[2], work[3, :, 0], work[3, :, 1]
-    r_level, d_level, q_level = np.zeros(N_LEVELS), np.zeros(N_LEVELS), np.zeros(N_LEVELS)
-    levels[:] = 0.0
-    for z in support:
-        players[z, :] = 0.0
-        r[z, :] = 0.0
-    add_normal(
-        rows, row_indptr, row_players, support, position, weight, y, levels, players, True, r_level, r, line, gathered
-    )
-    # The diagonal of the normal equations is the preconditioner.
-    scale_level = np.full(N_LEVELS, level_ridge)
-    scale = np.full(2, player_ridge)
-    unit = np.empty(N_LEVELS)
-    for i in range(m):
-        share = (row_indptr[rows[i] + 1] - row_indptr[rows[i]]) / n
-        scale[0] += weight[i] * share * (1 - share)
-        scale[1] += weight[i] * share * (1 - share) * position[i] ** 2
-        unit[:] = 0.0
+        share = (indptr[rows[i] + 1] - indptr[rows[i]]) / len(support)
+        players[0, 0] += weight[i] * share * (1 - share)
+        players[0, 1] += weight[i] * share * (1 - share) * (position[i] * position[i])
+        for p in range(N_LEVELS):
+            unit[p] = 0.0
         add_level(unit, position[i], 1.0)
         for p in range(N_LEVELS):
-            scale_level[p] += weight[i] * unit[p] * unit[p]
-    rho = 0.0
+            levels[p] += weight[i] * unit[p] * unit[p]
+
+
+@section()
+def scaled_product(support: Indices, left: Surrogate, scale: Surrogate, out: Surrogate) -> float:
+    """Write `left / scale`; returns its product with `left`."""
+    levels, players = left
+    total = 0.0
     for p in range(N_LEVELS):
-        d_level[p] = r_level[p] / scale_level[p]
-        rho += r_level[p] * d_level[p]
+        out[0][p] = levels[p] / scale[0][p]
+        total += levels[p] * out[0][p]
     for z in support:
         for c in range(2):
-            d[z, c] = r[z, c] / scale[c]
-            rho += r[z, c] * d[z, c]
-    goal = precision * rho
-    for _ in range(max_steps):
-        if rho <= goal or rho <= 0.0:
-            break
-        q_level[:] = level_ridge * d_level
-        for z in support:
-            for c in range(2):
-                q[z, c] = player_ridge * d[z, c]
-        add_normal(
-            rows, row_indptr, row_players, support, position, weight, y, d_level, d, False, q_level, q, line, gathered
-        )
-        curvature = 0.0
-        for p in range(N_LEVELS):
-            curvature += d_level[p] * q_level[p]
-        for z in support:
-            for c in range(2):
-                curvature += d[z, c] * q[z, c]
-        if curvature <= 0.0:
-            break
-        step = rho / curvature
-        new_rho = 0.0
-        for p in range(N_LEVELS):
-            levels[p] += step * d_level[p]
-            r_level[p] -= step * q_level[p]
-            new_rho += r_level[p] * r_level[p] / scale_level[p]
-        for z in support:
-            for c in range(2):
-                players[z, c] += step * d[z, c]
-                r[z, c] -= step * q[z, c]
-                new_rho += r[z, c] * r[z, c] / scale[c]
-        turn = new_rho / rho
-        rho = new_rho
-        for p in range(N_LEVELS):
-            d_level[p] = r_level[p] / scale_level[p] + turn * d_level[p]
-        for z in support:
-            for c in range(2):
-                d[z, c] = r[z, c] / scale[c] + turn * d[z, c]
+            out[1][z, c] = players[z, c] / scale[1][0, c]
+            total += players[z, c] * out[1][z, c]
+    return total
 
 
-@njit(cache=True, nogil=True)
-def estimate_games(
-    first: int,
-    stop: int,
-    indptr: Ints,
-    players: Indices,
-    n_players: int,
-    pair_indptr: Ints,
-    pair_row: Ints,
-    targets: Floats,
-    position: Floats,
-    weight: Floats,
+@section()
+def multiply_ridge(
+    support: Indices, surrogate: Surrogate, level_ridge: float, player_ridge: float, out: Surrogate
+) -> None:
+    """Write the ridges times a surrogate."""
+    for p in range(N_LEVELS):
+        out[0][p] = level_ridge * surrogate[0][p]
+    for z in support:
+        for c in range(2):
+            out[1][z, c] = player_ridge * surrogate[1][z, c]
+
+
+@section()
+def dot(support: Indices, a: Surrogate, b: Surrogate) -> float:
+    """Product of two vectors."""
+    total = 0.0
+    for p in range(N_LEVELS):
+        total += a[0][p] * b[0][p]
+    for z in support:
+        for c in range(2):
+            total += a[1][z, c] * b[1][z, c]
+    return total
+
+
+@section()
+def step(support: Indices, length: float, room: Room) -> float:
+    """Go along the direction; returns the scaled square of what is then left."""
+    fitted, left, direction, turned, scale, _, _, _, _ = room
+    rho = 0.0
+    for p in range(N_LEVELS):
+        fitted[0][p] += length * direction[0][p]
+        left[0][p] -= length * turned[0][p]
+        rho += left[0][p] * left[0][p] / scale[0][p]
+    for z in support:
+        for c in range(2):
+            fitted[1][z, c] += length * direction[1][z, c]
+            left[1][z, c] -= length * turned[1][z, c]
+            rho += left[1][z, c] * left[1][z, c] / scale[1][0, c]
+    return rho
+
+
+@section()
+def turn(support: Indices, left: Surrogate, scale: Surrogate, share: float, direction: Surrogate) -> None:
+    """Take the next direction: what is left, scaled, and a share of the last one."""
+    for p in range(N_LEVELS):
+        direction[0][p] = left[0][p] / scale[0][p] + share * direction[0][p]
+    for z in support:
+        for c in range(2):
+            direction[1][z, c] = left[1][z, c] / scale[1][0, c] + share * direction[1][z, c]
+
+
+@section()
+def correct(
+    f: int,
+    sample: Sample,
+    y: Floats,
     log_weight: Floats,
-    log_inclusion: Floats,
-    folds: Indices,
-    before: int,
-    n_folds: int,
-    row_indptr: Ints,
-    row_players: Indices,
-    level_ridge: float,
-    ridge: float,
-    max_steps: int,
-    precision: float,
-    values: Floats,
+    drawn: Drawn,
+    room: Room,
+    out: Floats,
     residual: Floats,
 ) -> None:
-    """Values of the games from `first` up to `stop` by each fold of a round, and residuals of what the folds drew.
+    """Values of a game by fold `f`: those of the surrogate, corrected by what it leaves over of the fold's draws.
 
-    Pairs (game, row) are ordered by game and size. `targets` (n_folds, n_pairs) are centred scores, `log_weight` is the
-    logarithm of `1/C(n,k)`, `log_inclusion` that of the chance of a row that only one fold drew. `values`
-    (n_folds, total size) is aligned with `players`.
+    Keeps the residuals of what the fold drew.
     """
-    fitted, work = np.zeros((n_players, 2)), np.zeros((4, n_players, 2))
-    inside = np.zeros(n_players)
-    levels, height = np.zeros(N_LEVELS), 0.0
-    for game in range(first, stop):
-        a, b = pair_indptr[game], pair_indptr[game + 1]
-        support = players[indptr[game] : indptr[game + 1]]
-        n, m = len(support), b - a
-        if m == 0:
-            continue
-        rows, at = pair_row[a:b], position[a:b]
-        used = np.empty(m)
-        for f in range(n_folds):
-            y = targets[f, a:b]
-            for i in range(m):
-                row = rows[i]
-                # A row is known to fold f unless fold f alone drew it in this round.
-                alone = row >= before and folds[row] == 1 << f
-                used[i] = 0.0 if alone else weight[a + i]
-            mean = used.sum() / max(1, np.count_nonzero(used))
-            if mean > 0:
-                used /= mean
-            fit(
-                rows, row_indptr, row_players, support, at, y, used,
-                level_ridge, ridge * n, max_steps, precision, levels, fitted, work,
-            )  # fmt: skip
-            line = work[3, :, 0]
-            mean = combine(support, fitted, 0.0, n, line)
-            for z in support:
-                inside[z] = line[z] - mean
-            common, s = 0.0, -2.0
-            for i in range(m):
-                row = rows[i]
-                members = row_players[row_indptr[row] : row_indptr[row + 1]]
-                k = len(members)
-                if at[i] != s:
-                    s = at[i]
-                    mean = combine(support, fitted, s, n, line)
-                    height = level(levels, s)
-                error = y[i] - height + k * mean
-                for z in members:
-                    error -= line[z]
-                new = row >= before
-                # 1/π for what fold f alone drew, 1 for what it knows
-                log_coefficient = -log_inclusion[row] if new and folds[row] == 1 << f else 0.0
-                amount = error * np.exp(log_weight[a + i] + log_coefficient)
-                common -= amount / (n - k)
-                amount *= 1 / k + 1 / (n - k)
-                for z in members:
-                    inside[z] += amount
-                if new and folds[row] > 0 and folds[row] >> f & 1:
-                    residual[a + i] = error
-            for i in range(n):
-                values[f, indptr[game] + i] = inside[support[i]] + common
+    support, rows, position, _, indptr, players = sample
+    log_inclusion, folds, before = drawn
+    fitted, line, inside = room[0], room[5], room[7]
+    n = len(support)
+    mean, height = combine(support, fitted[1], 0.0, line), 0.0
+    for z in support:
+        inside[z] = line[z] - mean
+    common, s = 0.0, NO_SIZE
+    for i in range(len(rows)):
+        row = rows[i]
+        start, stop = indptr[row], indptr[row + 1]
+        k = stop - start
+        if position[i] != s:
+            s = position[i]
+            mean, height = combine(support, fitted[1], s, line), level(fitted[0], s)
+        error = y[i] - height + k * mean
+        for j in range(start, stop):
+            error -= line[players[j]]
+        new = row >= before
+        # 1/π for what fold f alone drew, 1 for what it knows
+        log_coefficient = -log_inclusion[row] if new and folds[row] == 1 << f else 0.0
+        amount = error * np.exp(log_weight[i] + log_coefficient)
+        common -= amount / (n - k)
+        amount *= 1 / k + 1 / (n - k)
+        for j in range(start, stop):
+            inside[players[j]] += amount
+        if new and folds[row] > 0 and folds[row] >> f & 1:
+            residual[i] = error
+    for i in range(n):
+        out[i] = inside[support[i]] + common
 
 
-@njit(cache=True)
+@kernel()
 def add_variances(
-    indptr: Ints,
-    players: Indices,
-    row_indptr: Ints,
-    row_players: Indices,
-    row_pair_indptr: Ints,
-    row_games: Indices,
+    graph: GraphArrays,
+    subsets: SubsetArrays,
     residual: Floats,
     log_weight: Floats,
-    log_inclusion: Floats,
-    first: int,
-    folds: Indices,
+    drawn: Drawn,
     by_player: Floats,
     by_game: Floats,
+    touched: Floats,
 ) -> None:
     """Add `a = (1−π)/π² · y_S(z)²` of every sampled row, and `a²`, to the players' sums.
 
     Pairs (row, game) are ordered by row, games larger than the row only. `y_S(z)` adds up the games that hold
-    both the row and the player. What a game's players have in common goes to `by_game`.
+    both the row and the player. What a game's players have in common goes to `by_game`. There is room for a number of
+    each player, all zero.
     """
-    touched = np.zeros(by_player.shape[1])
-    for row in range(first, len(row_pair_indptr) - 1):
+    indptr, players, _, _ = graph
+    row_indptr, row_players, pair_indptr, games = subsets
+    log_inclusion, folds, before = drawn
+    for row in range(before, len(pair_indptr) - 1):
         if folds[row] <= 0:
             continue
-        a, b = row_pair_indptr[row], row_pair_indptr[row + 1]
+        a, b = pair_indptr[row], pair_indptr[row + 1]
         k = row_indptr[row + 1] - row_indptr[row]
         rest = -np.expm1(min(log_inclusion[row], 0.0))  # 1 − π
         member = 0.0
@@ -311,9 +405,9 @@ def add_variances(
             member += residual[i] * np.exp(log_weight[i] - log_inclusion[row]) / k
         gain = rest * member * member
         if b == a + 1:
-            game = row_games[a]
-            n = indptr[game + 1] - indptr[game]
-            other = rest * (member * k / (n - k)) ** 2
+            game = games[a]
+            outside = member * k / (indptr[game + 1] - indptr[game] - k)
+            other = rest * (outside * outside)
             by_game[0, game] += other
             by_game[1, game] += other * other
             for j in range(row_indptr[row], row_indptr[row + 1]):
@@ -325,15 +419,14 @@ def add_variances(
             by_player[1, row_players[j]] += gain * gain
         # Players outside the row: sum over the games that hold them.
         for i in range(a, b):
-            game = row_games[i]
-            n = indptr[game + 1] - indptr[game]
+            n = indptr[games[i] + 1] - indptr[games[i]]
             scaled = residual[i] * np.exp(log_weight[i] - log_inclusion[row]) / (n - k)
-            for j in range(indptr[game], indptr[game + 1]):
+            for j in range(indptr[games[i]], indptr[games[i] + 1]):
                 touched[players[j]] += scaled
         for j in range(row_indptr[row], row_indptr[row + 1]):
             touched[row_players[j]] = 0.0
         for i in range(a, b):
-            for j in range(indptr[row_games[i]], indptr[row_games[i] + 1]):
+            for j in range(indptr[games[i]], indptr[games[i] + 1]):
                 z = players[j]
                 other = rest * touched[z] * touched[z]
                 by_player[0, z] += other
@@ -341,29 +434,28 @@ def add_variances(
                 touched[z] = 0.0
 
 
-@njit(cache=True)
+@kernel()
 def add_spread(
-    indptr: Ints,
-    row_indptr: Ints,
-    row_players: Indices,
-    row_pair_indptr: Ints,
-    row_games: Indices,
+    graph: GraphArrays,
+    subsets: SubsetArrays,
     residual: Floats,
     log_weight: Floats,
-    log_inclusion: Floats,
-    first: int,
-    folds: Indices,
+    drawn: Drawn,
     by_player: Floats,
     by_game: Floats,
+    signs: Floats,
 ) -> None:
     """Add `√(1−π)/π · y_S(·)` of every sampled row, under random signs of its own for each column.
 
     Signs are independent from row to row, so that products of two players' columns have their covariance as mean. What
-    a game's players have in common goes to `by_game`. Pairs are ordered as in `add_variances`.
+    a game's players have in common goes to `by_game`. Pairs are ordered as in `add_variances`. There is room for
+    the signs of a row.
     """
+    indptr = graph[0]
+    row_indptr, row_players, pair_indptr, games = subsets
+    log_inclusion, folds, before = drawn
     n_columns = by_player.shape[1]
-    signs = np.empty(n_columns)
-    for row in range(first, len(row_pair_indptr) - 1):
+    for row in range(before, len(pair_indptr) - 1):
         if folds[row] <= 0:
             continue
         bits = mixed(np.uint64(row) * GOLDEN)
@@ -372,8 +464,8 @@ def add_spread(
         k = row_indptr[row + 1] - row_indptr[row]
         root = np.sqrt(-np.expm1(min(log_inclusion[row], 0.0)))
         of_member = 0.0
-        for i in range(row_pair_indptr[row], row_pair_indptr[row + 1]):
-            game = row_games[i]
+        for i in range(pair_indptr[row], pair_indptr[row + 1]):
+            game = games[i]
             scaled = root * residual[i] * np.exp(log_weight[i] - log_inclusion[row])
             outside = scaled / (indptr[game + 1] - indptr[game] - k)
             of_member += scaled / k + outside

@@ -103,21 +103,7 @@ class PivotRun(Run):
         collection.reserve(draws * graph.n_games + 1, draws * int(graph.sizes.sum()) + int(graph.sizes.max(initial=0)))
         hits = np.zeros((len(collection.keys), 2), dtype=np.int64)
         hits[: len(self._hits)] = self._hits
-        collection.n_rows = draw_pivots(
-            graph.indptr,
-            graph.players,
-            graph.where_indptr,
-            graph.where,
-            draws,
-            collection.streams,
-            collection.words,
-            before,
-            collection.table,
-            collection.keys,
-            collection.indptr,
-            collection.players,
-            hits,
-        )
+        collection.n_rows = draw_pivots(graph.arrays, draws, collection.streams, before, collection.arrays, hits)
         self._found = collection.n_rows - before
         if self._found > left:
             collection.truncate(before)
@@ -142,18 +128,7 @@ class PivotRun(Run):
             log_chance = log_chance[collection.pair_indptr[:-1]][row]  # of the pivot, the first game of each row
         scaled = collection.scores * np.exp(-log_subsets(n, k) - log_chance)
         sums, squares = np.zeros((2, graph.n_players)), np.zeros(graph.n_players)
-        add_weighted(
-            collection.indptr,
-            collection.players,
-            collection.pair_indptr,
-            collection.games,
-            graph.indptr,
-            graph.players,
-            scaled,
-            self._hits,
-            sums,
-            squares,
-        )
+        add_weighted(collection.subsets, graph.arrays, scaled, self._hits, sums, squares, np.zeros(graph.n_players))
         halves = sums / np.maximum(self._halves, 1)[:, None]
         return Look(
             values=sums.sum(axis=0) / self.draws,

@@ -146,7 +146,7 @@ class SampleRun(Run):
         for row in np.unique(self.drawn.full[graph.sizes > 0]):
             start, stop = self.collection.indptr[row], self.collection.indptr[row + 1]
             players, k = self.collection.players[start:stop], int(stop - start)
-            n = games_holding(players, k, graph.indptr, graph.players, graph.where_indptr, graph.where, holding)
+            n = games_holding(players, k, graph.arrays, holding)
             larger = holding[:n][graph.sizes[holding[:n]] > k]
             left[strata.indptr[larger] + k - 1] -= 1
         return left
@@ -259,24 +259,8 @@ class SampleRun(Run):
         n_new = int(drawn.counts.sum() + drawn.unknown[whole].sum())
         n_players = int((drawn.counts.sum(axis=1) * strata.k).sum() + (drawn.unknown[whole] * strata.k[whole]).sum())
         collection.reserve(n_new + 1, n_players + int(graph.sizes.max(initial=0)))
-        collection.n_rows = draw_round(
-            graph.indptr,
-            graph.players,
-            strata.indptr,
-            drawn.counts,
-            whole.astype(np.int32),
-            drawn.unknown,
-            strata.n_subsets,
-            collection.streams,
-            collection.words,
-            drawn.before,
-            collection.table,
-            collection.keys,
-            collection.indptr,
-            collection.players,
-            collection.folds,
-            collection.last_game,
-        )
+        design = strata.indptr, drawn.counts, whole.astype(np.int32), drawn.unknown, strata.n_subsets
+        collection.n_rows = draw_round(graph.arrays, design, collection.streams, drawn.before, collection.arrays)
 
     def look(self, previous: Look | None, seconds: float) -> Look:
         """Estimate the values from the last round, and put them together with those of the rounds before."""

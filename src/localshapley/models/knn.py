@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +18,9 @@ from localshapley.games import SupportGraph
 from localshapley.inputs.task import UNKNOWN, Task
 from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.trainer import Counts, Trained
+
+if TYPE_CHECKING:
+    from localshapley.kernels.neighbours import Labels, Vote
 
 
 class KNNTrainer(CompiledTrainer):
@@ -83,20 +86,22 @@ class KNNTrainer(CompiledTrainer):
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.neighbours import predict_neighbours
 
+        nearest = np.empty(self._n_neighbors, dtype=np.int64)
         predict_neighbours(
-            coalitions.indptr,
-            coalitions.players,
-            coalitions.test_indptr,
-            coalitions.tests,
+            coalitions.arrays,
             todo,
             self._row_of_test,
             self._distances,
             self._targets,
-            self._n_neighbors,
-            self._by_distance,
-            self._n_classes,
+            self._vote(),
+            nearest,
             out.reshape(len(out), -1),
         )
+
+    def _vote(self) -> Vote:
+        """Model and score, as kernels take them; scores that cannot be read from votes have no kind."""
+        kind, floor = _kind(self._task.score), float(getattr(self._task.score, "floor", 0.0))
+        return self._n_neighbors, self._by_distance, self._n_classes, -1 if kind is None else kind, floor
 
     def solver(self) -> KNNTrainer | None:
         """Itself, where the score can be read from votes."""
@@ -126,50 +131,31 @@ class KNNTrainer(CompiledTrainer):
 
     def solve(self, graph: SupportGraph, out: Floats) -> Iterator[int]:
         """Write exact values, as `models.trainer.Solver` says."""
-        from localshapley.kernels.neighbours import class_values
+        from localshapley.kernels.knn_classes import class_values
 
-        task = self._task
-        indptr, players = graph.N
-        kind, floor = _kind(task.score), float(getattr(task.score, "floor", 0.0))
-        assert kind is not None, "solver() is to be asked first"
-        truths = plain(task.y_test)
-        tables, table_of_test = self._label_scores(truths)
-        away = self._distances_within(indptr, players)
-        nothing = plain(task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
+        assert _kind(self._task.score) is not None, "solver() is to be asked first"
+        labels, vote = self._labels(), self._vote()
+        away = self._distances_within(*graph.N)
+        nothing = plain(self._task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
 
         def work(tests: Ints) -> None:
-            class_values(
-                indptr,
-                players,
-                tests,
-                away,
-                self._targets,
-                truths,
-                nothing,
-                tables,
-                table_of_test,
-                self._n_neighbors,
-                self._by_distance,
-                kind,
-                self._n_classes,
-                floor,
-                out,
-            )
+            class_values(graph.N, tests, away, labels, vote, nothing, out)
 
         classes = np.array(self._classes_by_test(graph), dtype=np.float64)
         for tests in np.array_split(np.arange(graph.n_tests), max(1, min(graph.n_tests, int(classes.sum() // 2**26)))):
             self._in_threads(work, tests, least=1)
             yield int(classes[tests].sum())
 
-    def _label_scores(self, truths: Floats) -> tuple[Floats, Ints]:
-        """Scores of predicting each class, a row for each distinct label of the test rows; the row of each test row."""
+    def _labels(self) -> Labels:
+        """What is to be predicted, and the scores of predicting each class, as kernels take them."""
+        truths = plain(self._task.y_test)
         labels, of_test = np.unique(truths, return_inverse=True)
         tables = np.zeros((len(labels), self._n_classes))
         if self._task.score.source == "label":
             certain = np.eye(self._n_classes)
             for i, label in enumerate(labels):
                 tables[i] = self._task.score(np.full(self._n_classes, int(label)), certain)
-        return tables, plain(of_test, np.int64)
+        return self._targets, truths, tables, plain(of_test, np.int64)
 
     def walker(self) -> KNNTrainer | None:
         """Itself, where the score can be read from votes and all distances are at hand."""
@@ -190,33 +176,14 @@ class KNNTrainer(CompiledTrainer):
         """Score the prefixes of permutations, as `models.trainer.Walker` says."""
         from localshapley.kernels.knn_walks import walk_neighbours
 
-        truths, kind = plain(self._task.y_test), _kind(self._task.score)
-        assert kind is not None, "walker() is to be asked first"
-        tables, table_of_test = self._label_scores(truths)
+        assert _kind(self._task.score) is not None, "walker() is to be asked first"
+        labels, vote = self._labels(), self._vote()
+        games = (graph.indptr, *graph.tests_of_games)
         lengths, scored = np.empty((len(order), graph.n_games), dtype=np.int64), np.zeros(len(order), dtype=np.int64)
 
         def work(draws: Ints) -> None:
             walk_neighbours(
-                draws,
-                order,
-                graph.indptr,
-                graph.test_indptr,
-                graph.tests,
-                self._distances,
-                self._targets,
-                truths,
-                *ends,
-                tables,
-                table_of_test,
-                self._n_neighbors,
-                self._by_distance,
-                kind,
-                self._n_classes,
-                float(getattr(self._task.score, "floor", 0.0)),
-                *limits,
-                sums,
-                lengths,
-                scored,
+                draws, order, games, self._distances, labels, vote, (*ends, *limits), (sums, lengths, scored)
             )
 
         self._in_threads(work, np.arange(len(order)), least=1)

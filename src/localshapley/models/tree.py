@@ -41,7 +41,7 @@ class TreeTrainer(CompiledTrainer):
     }
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
-        from localshapley.kernels.cart import ENTROPY, GINI, SQUARED_ERROR
+        from localshapley.kernels.cuts import ENTROPY, GINI, SQUARED_ERROR
 
         super().__init__(estimator, task, n_jobs)
         self._X, self._X_test = plain(task.X, np.float32), plain(task.X_test, np.float32)
@@ -71,17 +71,8 @@ class TreeTrainer(CompiledTrainer):
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.cart import predict_by_trees
 
-        predict_by_trees(
-            coalitions.indptr,
-            coalitions.players,
-            coalitions.test_indptr,
-            coalitions.tests,
-            todo,
-            self._X,
-            self._ranks,
-            self._X_test,
-            self._codes,
-            self._y,
+        rows = self._X, self._ranks, self._X_test, self._codes, self._y
+        settings = (
             self._criterion,
             self._max_depth,
             self._max_features,
@@ -90,8 +81,8 @@ class TreeTrainer(CompiledTrainer):
             self._min_decrease,
             self._seed,
             self._terms,
-            out.reshape(len(out), -1),
         )
+        predict_by_trees(coalitions.arrays, todo, rows, settings, out.reshape(len(out), -1))
 
 
 def _number_of(max_features: Any, n_columns: int) -> int:

@@ -9,6 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Tests run side by side: one thread each, or the threads of BLAS and PyTorch wait for each other. NumPy reads this when
+# it is first imported, which no plugin of pytest does.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 settings.register_profile("default", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("default")
 

@@ -409,7 +409,7 @@ def test_code_is_compiled_once_on_a_machine_and_the_user_is_told(tmp_path):
         for _ in range(2)
     ]
     first, second = (json.loads(run.stdout) for run in runs)
-    assert "class_values" in first["compiled"]
+    assert "value_supports" in first["compiled"]
     assert first["again"] == []  # other settings and other arrays need no other code
     assert runs[0].stderr.count("localshapley: compiling for the first use; later runs start at once.") == 1
     assert second["compiled"] == second["again"] == []

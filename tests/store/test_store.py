@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import traceback
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -199,7 +199,7 @@ def rows_of(path, query):
 
 class TestObject:
     def test_info_counts_and_keeps_times(self, tmp_path):
-        before = datetime.now(timezone.utc)
+        before = datetime.now(UTC)
         with Store(tmp_path / "s") as store:
             store.add(ONE, "a model", *batch(0))
             store.add(TWO, "another", *batch(1, n=10, tests=2))
@@ -209,7 +209,7 @@ class TestObject:
         assert (info.n_coalitions, info.n_scores) == (410, 2020)
         assert [(c.about, c.n_coalitions) for c in info.contents] == [("a model", 400), ("another", 10)]
         assert before <= info.contents[0].first < info.contents[1].first <= info.contents[1].last
-        assert info.contents[1].last < info.contents[0].last <= datetime.now(timezone.utc)
+        assert info.contents[1].last < info.contents[0].last <= datetime.now(UTC)
         assert info.bytes > 2020 * 12
 
     def test_vacuum_makes_the_file_smaller_and_loses_nothing(self, tmp_path):

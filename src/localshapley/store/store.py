@@ -11,7 +11,7 @@ import sqlite3
 import time
 import zlib
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -363,6 +363,6 @@ def _wrong_rows(connection: Connection) -> list[str]:
 
 def _moment(seconds: Any) -> datetime:
     try:
-        return datetime.fromtimestamp(seconds, timezone.utc)
+        return datetime.fromtimestamp(seconds, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         raise sqlite3.DatabaseError("a time cannot be read") from None

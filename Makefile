@@ -1,13 +1,18 @@
 # make demo: install into .venv, value a bundled data set, write a report
-# make test: install everything into .venv-test and run all tests
+# make test: install everything into .venv-test and run all tests but the long ones
+# make test-long: many seeds, many killed processes
 PYTHON ?= python3
-.PHONY: demo test lint docs results clean
+PYTEST = .venv-test/bin/python -m pytest --numprocesses auto --dist worksteal
+.PHONY: demo test test-long lint docs results clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
 
 test: .venv-test/installed
-	.venv-test/bin/python -m pytest --numprocesses auto --dist worksteal
+	$(PYTEST)
+
+test-long: .venv-test/installed
+	$(PYTEST) -m long tests
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check .

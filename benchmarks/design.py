@@ -8,23 +8,26 @@ is and with one part changed, on games with known values.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import localshapley as ls
 from estimators import WORKLOADS, Rough, Workload
-from localshapley import crossfit, sampling
+from localshapley.estimate.tuning import Tuning
+from localshapley.methods import Sample
 
 OFF = 1e12  # a ridge, or a prior, that leaves nothing of what it holds back
-VARIANTS: dict[str, dict[str, float]] = {
+VARIANTS: dict[str, dict[str, Any]] = {
     "as it is": {},
-    "draws allotted without looking at residuals": {"PRIOR_DRAWS": OFF},
-    "one round, nothing learnt first": {"LEAST_DRAWS": OFF},
-    "no curve over sizes shared by the games": {"POOLED_RIDGE": OFF},
-    "no players in the surrogate": {"PLAYER_RIDGE": OFF},
-    "no surrogate but a line from v(∅) to v(N)": {"PLAYER_RIDGE": OFF, "POOLED_RIDGE": OFF, "LEVEL_RIDGE": OFF},
-    "two folds": {"N_FOLDS": 2},
-    "eight folds": {"N_FOLDS": 8},
-    "twelve steps of conjugate gradients": {"MAX_STEPS": 12},
+    "draws allotted without looking at residuals": {"prior_draws": OFF},
+    "one round, nothing learnt first": {"least_draws": OFF},
+    "no curve over sizes shared by the games": {"pooled_ridge": OFF},
+    "no players in the surrogate": {"player_ridge": OFF},
+    "no surrogate but a line from v(∅) to v(N)": {"player_ridge": OFF, "pooled_ridge": OFF, "level_ridge": OFF},
+    "two folds": {"n_folds": 2},
+    "eight folds": {"n_folds": 8},
+    "twelve steps of conjugate gradients": {"max_steps": 12},
 }
 
 
@@ -56,15 +59,12 @@ def main() -> None:
     print("| design | " + " | ".join(f"{name}, {budget:,} trainings" for name, (_, budget) in games.items()) + " |")
     print("|---|" + "---:|" * len(games))
     for variant, changes in VARIANTS.items():
-        module_of = {name: sampling if hasattr(sampling, name) else crossfit for name in changes}
-        kept = {name: getattr(module_of[name], name) for name in changes}
-        for name, value in changes.items():
-            setattr(module_of[name], name, value)
+        method = Sample(Tuning(**changes))
         errors = []
         for name, (workload, budget) in games.items():
             runs = [
                 ls.shapley(
-                    workload.supports, workload.trainer, workload.n_players, method="sample", budget=budget, seed=s,
+                    workload.supports, workload.trainer, workload.n_players, method=method, budget=budget, seed=s,
                     progress=False,
                 ).values
                 for s in range(20)
@@ -72,8 +72,6 @@ def main() -> None:
             error = np.sqrt(np.mean([np.sum((v - truth[name]) ** 2) for v in runs]))
             errors.append(f"{error / np.linalg.norm(truth[name]):.3f}")
         print(f"| {variant} | {' | '.join(errors)} |", flush=True)
-        for name, value in kept.items():
-            setattr(module_of[name], name, value)
 
 
 if __name__ == "__main__":

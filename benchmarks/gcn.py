@@ -23,7 +23,7 @@ from scipy import sparse
 
 import localshapley as ls
 from localshapley import scores
-from localshapley.graphs import read_edges
+from localshapley.inputs.graphs import NodeData, read_edges
 from localshapley.kernels.receptive import learnt_features, walk
 from localshapley.models import GCN, Coalitions, GCNTrainer, Task
 from localshapley.models.gcn_networks import initial_weights
@@ -181,7 +181,8 @@ def make_trainer(data, edges, X, graph: str, device: str) -> GCNTrainer:
     codes = data.y[data.train]
     task = Task(None, codes, None, data.y[data.test], data.classes, codes, score)
     alone = sparse.eye_array(len(data.test), format="csr")
-    return GCNTrainer(GCN(), task, edges, X, data.train, data.test, alone, graph=graph, device=device)
+    nodes = NodeData(edges, X, data.y, data.train, data.test)
+    return GCNTrainer(GCN(), task, nodes, alone, graph=graph, device=device)
 
 
 def cora(data, device: str, max_seconds: float) -> None:

@@ -40,7 +40,7 @@ from sklearn.svm import SVC
 
 import localshapley as ls
 from localshapley import tasks
-from localshapley.models.named import named
+from localshapley.models import named
 
 MODELS = ("knn", "tree", "svm", "logistic")
 CATEGORIES = (

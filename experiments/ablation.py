@@ -276,7 +276,7 @@ def trainer_of(workload: Workload) -> Any:
         adjacency, X, y, train, test = workload.data[:5]
         task = task_of(X[train], y[train], X[test], y[test])
         alone = sparse.eye_array(len(test), format="csr")  # a game for each test node
-        return ls.models.GCNTrainer(workload.model, task, adjacency, sparse.csr_array(X), train, test, alone)
+        return ls.models.GCNTrainer(workload.model, task, ls.models.read_graph(adjacency, X, y, train, test), alone)
     return ls.models.EstimatorTrainer(workload.model, task_of(*workload.data))
 
 

@@ -119,7 +119,7 @@ def wknn(quick: bool, seed: int = 0) -> Workload:
     model, support = KNeighborsClassifier(5, weights="distance"), ls.supports.Nearest(10)
     if quick:
         data = ls.datasets.load("digits", seed=seed)
-        rows, tests = slice(None, 150), slice(None, 60)
+        rows, tests = slice(None, 100), slice(None, 40)
         digits = (data.X[rows], data.y[rows], data.X_test[tests], data.y_test[tests])
         return tabular("WKNN", "weighted KNN, digits (quick)", digits, model, support, score="confidence")
     data = ls.datasets.load("mnist", seed=seed)
@@ -155,6 +155,29 @@ def parents_of_leaves(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, low: int
 
 
 @dataclass(frozen=True)
+class Limit:
+    """How long a run may take: seconds or, where results must not depend on the machine, trainings."""
+
+    seconds: float | None = None
+    trainings: int | None = None
+
+    def settings(self, tol: float | None = None, stop: Any = None) -> dict[str, Any]:
+        """Arguments of `value` for a run to a relative error, or to a rule, within the limit."""
+        rule = ls.stopping.RelativeError(tol) if stop is None else stop
+        if self.trainings is None:
+            return {"stop": rule, "max_seconds": self.seconds}
+        return {"stop": rule | ls.stopping.Trainings(self.trainings)}
+
+    def times(self, factor: float) -> Limit:
+        """A longer or shorter limit."""
+        seconds = None if self.seconds is None else factor * self.seconds
+        return Limit(seconds, None if self.trainings is None else max(1, round(factor * self.trainings)))
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} seconds" if self.trainings is None else f"{self.trainings:,} trainings"
+
+
+@dataclass(frozen=True)
 class PapersRule(ls.stopping.RelativeChange):
     """The paper's stopping rule, which remembers what it saw; with another `every` it only looks, and never holds."""
 
@@ -182,7 +205,7 @@ class PapersRule(ls.stopping.RelativeChange):
 
 @dataclass
 class Cost:
-    """What it takes to the paper's rule; extrapolated if the time was up before."""
+    """What it takes to the paper's rule; extrapolated if the limit was reached before."""
 
     seconds: float
     trainings: float
@@ -191,15 +214,15 @@ class Cost:
     valuation: ls.Valuation
 
 
-def to_the_rule(value: Callable[..., ls.Valuation], limit: float, **settings: Any) -> Cost:
-    """Run to the paper's rule, for `limit` seconds at most; again with closer looks while there is time for one only.
+def to_the_rule(value: Callable[..., ls.Valuation], limit: Limit, **settings: Any) -> Cost:
+    """Run to the paper's rule, within a limit; again with closer looks while there is room for one only.
 
     Cost is NaN if nothing can be said from what was run.
     """
     for every in (100, 10, 2):
         rule = PapersRule(0.05, every=every)
         started = perf_counter()
-        v = value(stop=rule, max_seconds=limit, **settings)
+        v = value(**limit.settings(stop=rule), **settings)
         seconds, extrapolated = perf_counter() - started, "limit" in v.stopped
         times = rule.times_more(v.cost.trainings) if extrapolated else 1.0
         if not np.isnan(times):
@@ -225,7 +248,7 @@ def svm(quick: bool, seed: int = 0) -> Workload:
     """RBF-SVM on Breast Cancer, supports of kernel 0.5 and more."""
     X, y, X_test, y_test = ls.datasets.load("breast_cancer", seed=seed)[:4]
     if quick:
-        data = (X[:80], y[:80], X_test[:30], y_test[:30])
+        data = (X[:60], y[:60], X_test[:20], y_test[:20])
         return tabular("SVM", "RBF-SVM, Breast Cancer (quick)", data, SVC(), ls.supports.Kernel(0.5, max_size=12))
     return tabular("SVM", "RBF-SVM, Breast Cancer", (X, y, X_test, y_test), SVC(), ls.supports.Kernel(0.5))
 

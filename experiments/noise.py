@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from common import arguments, panels, write
+from common import Limit, arguments, panels, write
 
 METHODS = ("suspects", "LSMR-A", "local-mc", "global-mc", "tmc", "complementary", "loo", "KNN-Shapley", "random")
 
@@ -26,7 +26,8 @@ def main(argv: list[str] | None = None) -> None:
     args = arguments(__doc__, argv)
     names = ("breast_cancer",) if args.quick else ("breast_cancer", "digits")
     levels = (0.1,) if args.quick else (0.05, 0.1, 0.2)
-    n_rows, n_tests, seeds = (80, 40, range(2)) if args.quick else (300, 150, range(3))
+    n_rows, n_tests, seeds = (80, 30, range(2)) if args.quick else (300, 150, range(3))
+    limit = Limit(trainings=5000) if args.quick else Limit(seconds=5)
     rows, curves = [], {}
     for name in names:
         for model_name, model in (
@@ -34,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
             ("tree", DecisionTreeClassifier(random_state=0)),
         ):
             for level in levels:
-                found = [scores(name, model, level, n_rows, n_tests, seed) for seed in seeds]
+                found = [scores(name, model, level, n_rows, n_tests, seed, limit) for seed in seeds]
                 for method in METHODS:
                     truth = [f["flipped"] for f in found]
                     suspicion = [f[method] for f in found]
@@ -56,7 +57,8 @@ def main(argv: list[str] | None = None) -> None:
     about = (
         f"{n_rows} training rows with flipped labels, {n_tests} clean test rows; mean over {len(seeds)} seeds. Rows "
         "are ranked by their value, lowest first; *suspects* is this library's ranking for the purpose "
-        "(`tasks.suspects`, with the rows). Sampled methods run to a relative error of 0.2 or 5 seconds."
+        "(`tasks.suspects`, with the rows). Sampled methods run to a relative error of 0.2, or "
+        f"{limit}."
     )
     best = table.loc[table.groupby(["data", "model", "flipped"])["average precision"].idxmax()]
     mean_of = table.groupby("method")["average precision"].mean().sort_values(ascending=False)
@@ -81,7 +83,9 @@ def at_true_number(truth: np.ndarray, suspicion: np.ndarray) -> float:
     return float(truth[worst].mean())
 
 
-def scores(name: str, model: Any, level: float, n_rows: int, n_tests: int, seed: int) -> dict[str, np.ndarray]:
+def scores(
+    name: str, model: Any, level: float, n_rows: int, n_tests: int, seed: int, limit: Limit
+) -> dict[str, np.ndarray]:
     """Suspicion of every row by every method, and which labels are flipped."""
     data = ls.datasets.load(name, seed=seed)
     X, y = data.X[:n_rows], data.y[:n_rows].copy()
@@ -104,7 +108,7 @@ def scores(name: str, model: Any, level: float, n_rows: int, n_tests: int, seed:
     order[np.asarray(ranked)] = np.arange(len(y))[::-1]
     found["suspects"] = order
     for method in ("local-mc", "global-mc", "tmc", "complementary"):
-        found[method] = -values(method=method, tol=0.2, max_seconds=5).values
+        found[method] = -values(method=method, **limit.settings(tol=0.2)).values
     found["loo"] = -values(method="loo").values
     found["random"] = -values(method="random").values
     found["KNN-Shapley"] = -ls.baselines.knn_shapley(X, y, X_test, y_test, n_neighbors=5).values

@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import PAPER_FIDELITY, Workload, arguments, fidelity, panels, write
+from common import PAPER_FIDELITY, Limit, Workload, arguments, fidelity, panels, write
 from graph import WORKLOADS
 
-LIMIT = 120.0
-"""Seconds that local values may take."""
+LIMIT = Limit(seconds=120)
+"""What local values may take."""
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
 def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
     """Local and global values of one workload, and of its variants."""
     started = perf_counter()
-    n_permutations = 60 if quick else workload.permutations()
+    n_permutations = 30 if quick else workload.permutations()
     halves = [global_values(workload, n_permutations // 2, seed) for seed in (1, 2)]
     seconds = perf_counter() - started
     reference = np.mean([half.values for half in halves], axis=0)
@@ -63,7 +63,8 @@ def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], n
     paper = PAPER_FIDELITY.get(workload.name, (np.nan, np.nan))
     for name, settings in {"": {}, **workload.variants}.items():
         started = perf_counter()
-        local = workload.value(tol=0.05, max_seconds=LIMIT, **settings)
+        limit = Limit(trainings=3000) if quick else LIMIT
+        local = workload.value(**limit.settings(tol=0.05), **settings)
         pearson, spearman = fidelity(local.values, reference)
         row = {
             "workload": workload.title + (f": {name}" if name else ""),

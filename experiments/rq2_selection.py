@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import Workload, arguments, panels, write
+from common import Limit, Workload, arguments, panels, write
 from graph import WORKLOADS
 
 METHODS = {
-    "LSMR-A": {"tol": 0.1},
-    "local-mc": {"method": "local-mc", "tol": 0.1},
+    "LSMR-A": {},
+    "local-mc": {"method": "local-mc"},
     "global-mc": {"method": "global-mc"},
     "tmc": {"method": "tmc"},
     "complementary": {"method": "complementary"},
@@ -30,15 +30,15 @@ BALANCED = ("LSMR-A", "global-mc")
 ADD, WORST, BEST = "add best first", "remove worst first", "remove best first"
 SPLITS = {"WKNN": 3, "DT": 10, "SVM": 3, "GNN": 1}
 """Seeds of the split: small data sets need many."""
-LIMIT = 10.0
-"""Seconds that a sampled method may take."""
+LIMIT = Limit(seconds=10)
+"""What a sampled method may take."""
 PAPER = {("WKNN", "LSMR-A"): (70.4, 78.6), ("WKNN", "global-mc"): (60.0, 68.9)}  # at 10 and 20 %
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `rq2_selection.csv` (accuracies at 5, 10 and 20 %), `rq2_selection_curves.csv` and figures."""
     args = arguments(__doc__, argv, names=WORKLOADS)
-    shares = np.array([0.05, 0.1, 0.2, 0.3, 0.5]) if args.quick else np.array([*np.arange(0.025, 0.31, 0.025), 0.5])
+    shares = np.array([0.05, 0.1, 0.2]) if args.quick else np.array([*np.arange(0.025, 0.31, 0.025), 0.5])
     found, notes = [], []
     for name in args.names:
         splits = [WORKLOADS[name](args.quick, seed) for seed in range(1 if args.quick else SPLITS[name])]
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
         "or the best, rows removed; a good method is high in the first and low in the second. *balanced*: rows chosen "
         "by `tasks.select(..., balance='classes')`, the best of each class in its share. Global methods have the "
         "paper's number of evaluations, local ones run to a relative error of 0.1; all of them stop after "
-        f"{LIMIT:.0f} seconds."
+        f"{LIMIT}."
     )
     write(
         args, "rq2_selection", "RQ2: selecting rows by value", about, {"selection": table}, findings(table) + notes,
@@ -71,13 +71,13 @@ def main(argv: list[str] | None = None) -> None:
 
 def all_values(workload: Workload, quick: bool) -> dict[str, ls.Valuation]:
     """Values by every method; the global ones with the paper's number of evaluations."""
-    budget = (40 if quick else workload.permutations()) * workload.n_rows + 2
-    found = {}
-    for name, settings in {**METHODS, **{k: {"tol": 0.1, **v} for k, v in workload.variants.items()}}.items():
-        if name not in ("loo", "random"):
-            settings = {"max_seconds": LIMIT, **settings}
+    budget = (20 if quick else workload.permutations()) * workload.n_rows + 2
+    limit, found = Limit(trainings=2000) if quick else LIMIT, {}
+    for name, settings in {**METHODS, **workload.variants}.items():
         if name in ("global-mc", "tmc", "complementary"):
-            settings = {"budget": budget, **settings}
+            settings = {"budget": budget, "max_seconds": limit.seconds, **settings}
+        elif name not in ("loo", "random"):
+            settings = {**limit.settings(tol=0.1), **settings}
         found[name] = workload.value(**settings)
     return found
 

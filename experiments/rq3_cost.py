@@ -1,7 +1,7 @@
 """RQ3 of the paper: what every method costs, to the paper's stopping rule and to equal error.
 
 All methods of a row use the same trainers on the same machine, so that the ratios are method against method. A run
-that does not get there within its time is extrapolated, and marked with a star. The same trainings with plain
+that does not get there within its limit is extrapolated, and marked with a star. The same trainings with plain
 scikit-learn are timed on a part of them, and extrapolated too.
 
     python experiments/rq3_cost.py            # about half an hour on two cores
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import PAPER_COST, Workload, arguments, panels, relative_error, to_the_rule, write
+from common import PAPER_COST, Limit, Workload, arguments, panels, relative_error, to_the_rule, write
 from graph import WORKLOADS
 
 METHODS = {
@@ -43,7 +43,7 @@ PLAIN = "with scikit-learn (s)"
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `rq3_cost.csv`, `.md`, `.svg` and `.png`."""
     args = arguments(__doc__, argv, names=WORKLOADS)
-    limit = 0.8 if args.quick else LIMIT
+    limit = Limit(trainings=1500) if args.quick else Limit(seconds=LIMIT)
     rows, notes = [], []
     for name in args.names:
         workload = WORKLOADS[name](args.quick)
@@ -55,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
         "trainings until then. *error then*: relative, where the run ended, against values of the same kind (local or "
         "global) from a longer run, whose own error is taken off, and no less than half of what the run says itself. "
         f"*{AIM_SECONDS}*: seconds to a relative standard error of {AIM}, with the trainings, and the error that is "
-        f"found then, which has TMC's bias in it. A run may take {limit:g} seconds; a star marks what is extrapolated "
+        f"found then, which has TMC's bias in it. A run may take {limit}; a star marks what is extrapolated "
         "from there: the change falls with one over the trainings, the error with their root. "
         "*evaluations*: scores of a model on a test row until the rule, which the paper counts as trainings. "
         f"*{PLAIN}*: the trainings to error {AIM} with the plain estimator, extrapolated from a part of them (always "
@@ -66,18 +66,18 @@ def main(argv: list[str] | None = None) -> None:
           lambda figure: draw(figure, table))  # fmt: skip
 
 
-def costs(workload: Workload, limit: float, quick: bool) -> list[dict[str, Any]]:
+def costs(workload: Workload, limit: Limit, quick: bool) -> list[dict[str, Any]]:
     """Costs of every method on one workload."""
-    budget = (100 if quick else workload.permutations()) * workload.n_rows + 2
+    budget = (30 if quick else workload.permutations()) * workload.n_rows + 2
     references = {
-        "local": workload.value(tol=0.02, max_seconds=2 * limit),
-        "global": workload.value(method="global-mc", budget=budget, max_seconds=2 * limit, seed=77),
+        "local": workload.value(**limit.times(2).settings(tol=0.02)),
+        "global": workload.value(method="global-mc", budget=budget, max_seconds=limit.times(2).seconds, seed=77),
     }
     rows = []
     for name, settings in METHODS.items():
-        workload.value(**settings, tol=AIM, max_seconds=limit / 30)  # kernels are loaded now
+        workload.value(**settings, **limit.times(1 / 30).settings(tol=AIM))  # kernels are loaded now
         rule = to_the_rule(workload.value, limit, **settings)
-        seconds_to_aim, to_aim = timed(workload, **settings, tol=AIM, max_seconds=limit)
+        seconds_to_aim, to_aim = timed(workload, **settings, **limit.settings(tol=AIM))
         factor = times_more(to_aim.relative_error)
         reference = references["global" if name in GLOBAL else "local"]
         trainings = to_aim.cost.trainings * factor
@@ -87,14 +87,14 @@ def costs(workload: Workload, limit: float, quick: bool) -> list[dict[str, Any]]
             {
                 "workload": workload.title,
                 "method": name,
-                RULE_SECONDS: f"over {limit:g}" if np.isnan(rule.seconds) else f"{rule.seconds:.3g}{star}",
+                RULE_SECONDS: f"over {limit}" if np.isnan(rule.seconds) else f"{rule.seconds:.3g}{star}",
                 RULE_TRAININGS: rule.trainings,
                 "evaluations": rule.evaluations,
                 RULE_ERROR: error_of(rule.valuation, reference),
-                AIM_SECONDS: f"{seconds_to_aim * factor:.3g}{'*' * (factor > 1)}" if factor else f"over {limit:g}",
+                AIM_SECONDS: f"{seconds_to_aim * factor:.3g}{'*' * (factor > 1)}" if factor else f"over {limit}",
                 AIM_TRAININGS: round(trainings) if factor else np.nan,
                 AIM_ERROR: error_of(to_aim, reference) if factor == 1 else np.nan,
-                PLAIN: plain_seconds(workload, name, trainings, limit),
+                PLAIN: plain_seconds(workload, name, trainings, limit) if name == "LSMR-A" or not quick else "",
                 "paper (s)": paper[0],
                 "paper's trainings": paper[1],
             }
@@ -127,16 +127,16 @@ def times_more(error: float) -> float:
     return float(error**2 / (1 - error**2) / AIM**2) if error < 0.95 else 0.0
 
 
-def plain_seconds(workload: Workload, method: str, trainings: float, limit: float) -> str:
+def plain_seconds(workload: Workload, method: str, trainings: float, limit: Limit) -> str:
     """Seconds of so many trainings with the plain estimator, from those that can be had in a part of the time."""
     if workload.name == "GNN" or not trainings:
         return ""
     plain = ls.models.Estimator(workload.model)
-    seconds, v = timed(workload, **METHODS[method], model=plain, tol=AIM, max_seconds=limit / 5)
+    seconds, v = timed(workload, **METHODS[method], model=plain, **limit.times(1 / 5).settings(tol=AIM))
     return f"{seconds * trainings / v.cost.trainings:.3g}*"
 
 
-def exact_costs(workload: Workload, limit: float, sampled: dict[str, Any]) -> list[dict[str, Any]]:
+def exact_costs(workload: Workload, limit: Limit, sampled: dict[str, Any]) -> list[dict[str, Any]]:
     """The line of exact values by classes of equal scores, where there are such."""
     if workload.name != "WKNN":
         return []

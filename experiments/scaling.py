@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from common import arguments, to_the_rule, write
+from common import Limit, arguments, to_the_rule, write
 
 OURS = "LSMR-A"
 LIMIT = 30.0
@@ -27,10 +27,10 @@ LIMIT = 30.0
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `scaling.csv`, `.md`, `.svg` and `.png`."""
     args = arguments(__doc__, argv)
-    limit = 3.0 if args.quick else LIMIT
+    limit = Limit(trainings=20_000) if args.quick else Limit(seconds=LIMIT)
     wknn, tree = KNeighborsClassifier(5, weights="distance"), DecisionTreeClassifier(random_state=0)
     if args.quick:
-        rows = runs("WKNN", wknn, (50, 100, 200), 60, limit, True) + runs("DT", tree, (30, 60), 20, limit, True)
+        rows = runs("WKNN", wknn, (50, 100), 20, limit, True) + runs("DT", tree, (50, 80), 10, limit, True)
     else:
         rows = runs("WKNN", wknn, (100, 300, 1000, 3000, 10_000), 1000, limit, False)
         rows += runs("DT", tree, (50, 100, 200, 500), 100, limit, False)
@@ -38,9 +38,9 @@ def main(argv: list[str] | None = None) -> None:
     table = pd.DataFrame(rows)
     about = (
         "MNIST (the pixels; digits if quick), supports of the 10 nearest rows; all methods to the paper's stopping "
-        f"rule. A run may take {limit:.0f} seconds; a star marks what is extrapolated from there (the change that the "
+        f"rule. A run may take {limit}; a star marks what is extrapolated from there (the change that the "
         "rule looks at falls with one over the trainings), good to a factor of about two. Where not even two looks of "
-        "the rule fit into the time, this and larger sizes of the method are left out. The last lines are KNN-Shapley "
+        "the rule fit into the limit, this and larger sizes of the method are left out. The last lines are KNN-Shapley "
         "in closed form and local values of uniform votes on made-up rows of 16 features, 1,000 test rows."
     )
     write(args, "scaling", "Scaling with the number of rows", about, {"scaling": table}, findings(table),
@@ -48,7 +48,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def runs(
-    name: str, model: Any, sizes: tuple[int, ...], n_tests: int, limit: float, quick: bool
+    name: str, model: Any, sizes: tuple[int, ...], n_tests: int, limit: Limit, quick: bool
 ) -> list[dict[str, Any]]:
     """Cost of every method by number of rows."""
     rows: list[dict[str, Any]] = []
@@ -60,7 +60,7 @@ def runs(
                 progress=False, method="auto" if method == OURS else method,
             )  # fmt: skip
             if not rows or rows[-1]["method"] != method:
-                value(max_seconds=0.1, tol=0.1)  # kernels are loaded now
+                value(**limit.times(1 / 300).settings(tol=0.1))  # kernels are loaded now
             try:
                 cost = to_the_rule(value, limit)
             except ls.InvalidArgumentError as error:  # complementary draws of very many rows

@@ -115,6 +115,13 @@ class HashedGame:
         return out
 
 
+def v_of(game) -> Utility:
+    """A game of arrays as a function of one coalition and test row."""
+    from localshapley.coalitions import Coalitions
+
+    return lambda subset, test: float(game.evaluate(Coalitions.from_lists([subset], [[test]]))[0])
+
+
 def ridge(X: np.ndarray, y: np.ndarray, weight: np.ndarray, penalty: np.ndarray) -> np.ndarray:
     """Weighted ridge regression by the normal equations."""
     return np.linalg.solve((X * weight[:, None]).T @ X + np.diag(penalty), (X * weight[:, None]).T @ y)
@@ -128,10 +135,10 @@ def surrogate_columns(subsets: Sequence[Sequence[int]], support: Sequence[int], 
     return np.hstack([levels, players, players * position[:, None]])
 
 
-def fold_estimate(sampler, fold: int, constants) -> np.ndarray:
-    """Values by one fold of a sampler's last round, from the formulas, with the fitted surrogates as a matrix."""
-    graph, rows, strata = sampler.graph, sampler.collection, sampler.strata
-    n_folds, before = sampler._n_folds, sampler._before
+def fold_estimate(drawn, fold: int, tuning) -> np.ndarray:
+    """Values by one fold of a round as it was drawn, from the formulas, with the fitted surrogates as a matrix."""
+    rows, strata, before = drawn.collection, drawn.strata, drawn.before
+    graph, n_folds = rows.graph, drawn.counts.shape[1]
     subsets = [rows.players[rows.indptr[r] : rows.indptr[r + 1]].tolist() for r in range(rows.n_rows)]
     scores = [
         dict(zip(rows.games[a:b].tolist(), rows.scores[a:b], strict=True))
@@ -151,11 +158,13 @@ def fold_estimate(sampler, fold: int, constants) -> np.ndarray:
         return 1 - missed
 
     def drawn_share(s: int) -> float:
-        return 1.0 if sampler._m[s] == sampler._u[s] else sampler._m[s] / sampler._u[s]
+        return 1.0 if drawn.expected[s] == drawn.unknown[s] else drawn.expected[s] / drawn.unknown[s]
 
     def own_share(s: int) -> float:
-        others = sampler._counts[s].sum() - sampler._counts[s, fold]
-        return 1.0 if sampler._m[s] == sampler._u[s] else sampler._m[s] / n_folds / (sampler._u[s] - others)
+        others = drawn.counts[s].sum() - drawn.counts[s, fold]
+        return (
+            1.0 if drawn.expected[s] == drawn.unknown[s] else drawn.expected[s] / n_folds / (drawn.unknown[s] - others)
+        )
 
     # Every pair of a row and a larger game: position, centred score, weight in the fit.
     pairs: dict[int, list[tuple[int, float, float, float, float]]] = {g: [] for g in range(graph.n_games)}
@@ -165,7 +174,9 @@ def fold_estimate(sampler, fold: int, constants) -> np.ndarray:
         gain = scores[full][game] - scores[0][game]
         inner = [stratum(game, k) for k in range(1, n)]
         typical = max(
-            -np.log(sampler._m[s]) - 0.5 * np.log(strata.k[s] * (n - strata.k[s])) for s in inner if sampler._m[s]
+            -np.log(drawn.expected[s]) - 0.5 * np.log(strata.k[s] * (n - strata.k[s]))
+            for s in inner
+            if drawn.expected[s]
         )
         for r in range(rows.n_rows):
             k = len(subsets[r])
@@ -173,7 +184,7 @@ def fold_estimate(sampler, fold: int, constants) -> np.ndarray:
                 continue
             s = 4 / np.pi * np.arcsin(np.sqrt(k / n)) - 1
             pi = 1.0 if r >= before and bits[r] < 0 else chance(r, drawn_share)
-            in_fit = max(1 - pi, constants.LEAST_WEIGHT) / (pi * comb(n, k) * np.sqrt(k * (n - k)))
+            in_fit = max(1 - pi, tuning.least_weight) / (pi * comb(n, k) * np.sqrt(k * (n - k)))
             y = scores[r][game] - scores[0][game] - gain * (s + 1) / 2
             pairs[game].append((r, s, y, in_fit * np.exp(-typical), gain))
 
@@ -181,7 +192,7 @@ def fold_estimate(sampler, fold: int, constants) -> np.ndarray:
     columns = np.array([[*np.polynomial.legendre.legvander(s, 3)[0], *(g * np.polynomial.legendre.legvander(s, 3)[0])]
                         for _, s, _, _, g in known])  # fmt: skip
     pooled = ridge(
-        columns, np.array([p[2] for p in known]), np.array([p[3] for p in known]), np.full(8, constants.POOLED_RIDGE)
+        columns, np.array([p[2] for p in known]), np.array([p[3] for p in known]), np.full(8, tuning.pooled_ridge)
     )
     values = np.zeros(len(graph.players))
     for game in range(graph.n_games):
@@ -199,7 +210,7 @@ def fold_estimate(sampler, fold: int, constants) -> np.ndarray:
         in_fit = np.array([0.0 if alone[r] else p[3] for r, p in zip(r_of, pairs[game], strict=True)])
         in_fit /= in_fit[in_fit > 0].mean()
         X = surrogate_columns([subsets[r] for r in r_of], support, position)
-        penalty = np.concatenate([np.full(4, constants.LEVEL_RIDGE), np.full(2 * n, constants.PLAYER_RIDGE * n)])
+        penalty = np.concatenate([np.full(4, tuning.level_ridge), np.full(2 * n, tuning.player_ridge * n)])
         theta = ridge(X, y, in_fit, penalty)
         players = theta[4 : 4 + n]
         error = y - X @ theta

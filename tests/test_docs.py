@@ -1,48 +1,71 @@
-"""Every python block of the documentation runs, and every command of ours, page by page, in the order of the page."""
+"""Every python block of the documentation runs, and every command of ours, and prints what stands below it."""
 
 from __future__ import annotations
 
 import re
-import shlex
-import sys
 from pathlib import Path
 
 import pytest
-
-from localshapley.cli import main
+import run_pages
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^```(python|bash)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = [
-    page
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    if BLOCK.search(page.read_text(encoding="utf-8"))
-]
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
+DURATION = re.compile(r"(?<![\w.])\d[\d,]*\.?\d*(?:e[-+]?\d+)? ?(?:µs|ms|s|min|h|days|years)\b")
+RATE = re.compile(r"\d[\d,]*\.?\d*/s")
+SECONDS = re.compile(r"seconds=[\d.e-]+")
 
 
 @pytest.mark.filterwarnings("default::localshapley.errors.LocalShapleyWarning")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_code_runs_as_it_stands(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", run_pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_runs_and_prints_what_stands_below_it(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = page.read_text(encoding="utf-8")
-    namespace = {"__name__": "a_page_of_the_docs"}
-    for block in BLOCK.finditer(text):
-        if block[1] == "bash":
-            run_commands(block[2])
-            continue
-        lines_before = text.count("\n", 0, block.start(2))  # so that a traceback names the line of the page
-        exec(compile("\n" * lines_before + block[2], page, "exec"), namespace)
+    for output in run_pages.run_page(page):
+        assert_alike(output.shown, "\n".join(output.cut()), f"{page.name}:{output.line}")
 
 
-def run_commands(block):
-    """Run the lines that call the command line; installing, make and benchmarks are for people."""
-    for line in block.replace("\\\n", " ").splitlines():
-        if line.startswith("localshapley "):
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(sys, "argv", shlex.split(line, comments=True))
-                with pytest.raises(SystemExit) as ended:
-                    main()
-            assert ended.value.code == 0, line
+def assert_alike(expected, found, where):
+    """Compare what a page says with what is printed: numbers up to the last digit shown, times not at all."""
+    shown, real = (without_times(text) for text in (expected, found))
+    for line, (one, two) in enumerate(zip(shown, [*real, *[""] * len(shown)], strict=False)):
+        assert NUMBER.sub("#", one) == NUMBER.sub("#", two), f"{where}, line {line + 1} of the block\n{found}"
+        for a, b in zip(NUMBER.findall(one), NUMBER.findall(two), strict=True):
+            assert number(a) == pytest.approx(number(b), abs=1.01 * last_digit(a)), f"{where}: {one}\n{two}\n{found}"
+    assert len(shown) == len(real), f"{where}\n{found}"
+
+
+def without_times(text):
+    text = SECONDS.sub("seconds", RATE.sub("(rate)", DURATION.sub("(time)", text)))
+    return [" ".join(line.split()) for line in text.rstrip().splitlines()]
+
+
+def number(text):
+    return float(text.rstrip(".,").replace(",", ""))
+
+
+def last_digit(text):
+    mantissa, _, power = text.rstrip(".,").replace(",", "").partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return (10.0**-decimals if decimals else 0.0) * 10.0 ** int(power or 0)
+
+
+def test_texts_that_differ_are_told_apart():
+    assert_alike("a  1.23 in 0.5 s", "a 1.24 in 12.0 ms\n", "")
+    for expected, found in (("a 1.23", "a 1.25"), ("a 12", "a 13"), ("a", "b"), ("a\nb", "a"), ("a", "a\nb")):
+        with pytest.raises(AssertionError):
+            assert_alike(expected, found, "")
+
+
+def test_writing_a_page_puts_what_is_printed_in_its_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n2\n```\n\n```text\nnot printed\n```\n", encoding="utf-8")
+    assert run_pages.write_page(page)
+    assert page.read_text(encoding="utf-8").count("```text\n1\n```") == 1
+    assert "not printed" in page.read_text(encoding="utf-8")
+    page.write_text('```python\nprint("a\\nb\\nc\\nd")\n```\n\n```text\n1\n...\n2\n```\n', encoding="utf-8")
+    run_pages.write_page(page)
+    assert "```text\na\n...\nd\n```" in page.read_text(encoding="utf-8")
+    assert not run_pages.write_page(page)
 
 
 def test_every_picture_of_a_page_is_there():
@@ -51,5 +74,8 @@ def test_every_picture_of_a_page_is_there():
             assert (page.parent / name).is_file(), f"{page.name}: {name}"
 
 
-def test_there_are_pages():
-    assert len(PAGES) > 5
+def test_there_are_pages_and_most_of_their_output_is_compared():
+    every = [page.read_text(encoding="utf-8") for page in run_pages.pages()]
+    compared = sum(len(re.findall(r"^```\n+```text$", text, re.MULTILINE)) for text in every)
+    assert len(every) > 20
+    assert compared > 60

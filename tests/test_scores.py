@@ -14,6 +14,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
+from localshapley.inputs.task import NOTHING, UNKNOWN
 from localshapley.models import Task
 from localshapley.scores import (
     AbsoluteError,
@@ -69,8 +70,14 @@ def test_nothing_learnt_and_one_class_learnt(score, nothing, right_class, wrong_
     task = Task(np.zeros((3, 1)), y, np.zeros((1, 1)), np.array([0]), y, np.arange(3), score)
     tests = np.array([0])
     np.testing.assert_allclose(task.score_nothing_learnt(tests), [nothing], atol=1e-12)
-    np.testing.assert_allclose(task.score_one_class(0, tests), [right_class], atol=1e-12)
-    np.testing.assert_allclose(task.score_one_class(1, tests), [wrong_class], atol=1e-12)
+    outcome = task.outcomes(np.array([0, 2, 3, 3, 4]), np.array([0, 1, 0, 1]))  # two classes, one, none, another one
+    assert outcome.tolist() == [UNKNOWN, 0, NOTHING, 1]
+    found, silent = task.score_predictions(tests[[0, 0, 0]], np.full((3, 3), np.nan), outcome[1:])
+    np.testing.assert_allclose(found, [right_class, nothing, wrong_class], atol=1e-12)
+    assert not silent.any()
+    found, silent = task.score_predictions(tests, np.array([[0.2, np.inf, 0.1]]), outcome[:1])
+    np.testing.assert_allclose(found, [nothing], atol=1e-12)
+    assert silent.all()
 
 
 @pytest.mark.parametrize(("score", "nothing"), [(SquaredError(), -16), (AbsoluteError(), -4)])

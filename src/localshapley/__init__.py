@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import baselines, datasets, models, report, scores, stopping, supports, tasks, theory
-    from localshapley.api import shapley, update, value
+    from localshapley import baselines, datasets, methods, models, report, scores, stopping, supports, tasks, theory
+    from localshapley.api import shapley, value
     from localshapley.clean import CleanClassifier, CleanRegressor
     from localshapley.errors import (
         InvalidArgumentError,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from localshapley.nodes import value_nodes
     from localshapley.planning import Plan, plan
     from localshapley.store import Store, StoreError
+    from localshapley.updating import update
     from localshapley.valuation import Cost, History, Valuation, load
 
 # Where each public name lives; a module is imported when a name of it is first used, which keeps
@@ -47,11 +48,11 @@ _HOME = {
     "locality_gap": "locality",
     "plan": "planning",
     "shapley": "api",
-    "update": "api",
+    "update": "updating",
     "value": "api",
     "value_nodes": "nodes",
 }
-_MODULES = ("baselines", "datasets", "models", "report", "scores", "stopping", "supports", "tasks", "theory")
+_MODULES = ("baselines", "datasets", "methods", "models", "report", "scores", "stopping", "supports", "tasks", "theory")
 
 __all__ = [
     "CleanClassifier",
@@ -73,6 +74,7 @@ __all__ = [
     "datasets",
     "load",
     "locality_gap",
+    "methods",
     "models",
     "plan",
     "report",

@@ -1,10 +1,12 @@
-"""Tells the user that code is being compiled: it happens once on a machine and takes a while."""
+"""Compilation of kernels: it happens once on a machine, takes a while, and is told apart from everything else."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
+from time import perf_counter
 from typing import Any
 
 from numba.core import event
@@ -12,27 +14,87 @@ from numba.core import event
 from localshapley.progress import ProgressSetting, is_wanted
 
 
-class _Teller(event.Listener):
-    told = False
+class _Listener(event.Listener):
+    """Adds up the time that this process spends compiling; what is nested or side by side counts once."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._running, self._since, self._spent = 0, 0.0, 0.0
+        self.tells, self._told = False, False
+
+    @property
+    def seconds(self) -> float:
+        """Seconds so far."""
+        with self._lock:
+            return self._spent + (perf_counter() - self._since if self._running else 0.0)
 
     def on_start(self, event: Any) -> None:
-        if not _Teller.told:
-            _Teller.told = True
+        """Numba begins to compile a function."""
+        with self._lock:
+            if self._running == 0:
+                self._since = perf_counter()
+            self._running += 1
+        if self.tells and not self._told:
+            self._told = True
             print("localshapley: compiling for the first use; later runs start at once.", file=sys.stderr)
 
     def on_end(self, event: Any) -> None:
-        pass
+        """Numba has compiled it, or failed to."""
+        with self._lock:
+            self._running -= 1
+            if self._running == 0:
+                self._spent += perf_counter() - self._since
+
+
+_LISTENER = _Listener()
+event.register("numba:compile", _LISTENER)  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def told_of_compiling(progress: ProgressSetting) -> Iterator[None]:
+def announcing_compilation(progress: ProgressSetting) -> Iterator[None]:
     """Tell when compilation starts, once in a process, where a progress bar would be shown."""
-    if not is_wanted(progress):
-        yield
-        return
-    teller = _Teller()
-    event.register("numba:compile", teller)  # type: ignore[no-untyped-call]
+    before, _LISTENER.tells = _LISTENER.tells, is_wanted(progress)
     try:
         yield
     finally:
-        event.unregister("numba:compile", teller)  # type: ignore[no-untyped-call]
+        _LISTENER.tells = before
+
+
+class Stopwatch:
+    """Time since it was made, or that a `with` block took; compiling is told apart.
+
+    Parameters
+    ----------
+    clock : callable, optional
+        Gives the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
+        self._clock = clock
+        self._start()
+
+    def _start(self) -> None:
+        self._stopped: tuple[float, float] | None = None
+        self._started, self._compiled = self._clock(), _LISTENER.seconds
+
+    def __enter__(self) -> Stopwatch:
+        self._start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stopped = self.elapsed, self.compile_seconds
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds in all."""
+        return self._stopped[0] if self._stopped else self._clock() - self._started
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds of compiling in this process."""
+        return self._stopped[1] if self._stopped else _LISTENER.seconds - self._compiled
+
+    @property
+    def seconds(self) -> float:
+        """Seconds without compiling."""
+        return max(self.elapsed - self.compile_seconds, 0.0)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
 
 MOST_NAMES = 24
 """So many names a message lists."""
@@ -38,3 +41,12 @@ def unknown_name(argument: str, got: object, known: Iterable[str]) -> InvalidArg
     if len(names) > MOST_NAMES:
         listed += f" and {len(names) - MOST_NAMES} more"
     return InvalidArgumentError(f"{argument} must be one of {listed}; got {got!r}.{hint}")
+
+
+def warn(message: str) -> None:
+    """Warn whoever called the package, at the line of theirs that did."""
+    package, level = str(Path(__file__).parent), 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, LocalShapleyWarning, stacklevel=level)

@@ -121,6 +121,18 @@ class SupportGraph:
         """The players of one game, ascending."""
         return self.players[self.indptr[game] : self.indptr[game + 1]]
 
+    def tests_of(self, game: int) -> Indices:
+        """The test rows of one game."""
+        return self.tests[self.test_indptr[game] : self.test_indptr[game + 1]]
+
+    def apart(self) -> SupportGraph:
+        """The same supports with a game for each test row."""
+        return SupportGraph([self.support(t) for t in range(self.n_tests)], self.n_players, merge=False)
+
+    def of_everyone(self) -> SupportGraph:
+        """One game of all players for all test rows."""
+        return SupportGraph([np.arange(self.n_players)] * self.n_tests, self.n_players)
+
     @cached_property
     def N(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name
         """Supports of the test rows as CSR arrays `(indptr, players)`."""
@@ -163,9 +175,18 @@ class SupportGraph:
         indptr, players = self.N
         return sparse.csr_array((data, players, indptr), shape=(self.n_tests, self.n_players))
 
+    def matrix_of_games(self, of_slots: Floats) -> sparse.csr_array:
+        """The same from numbers for the players of each game (as `players` has them), for every test row of a game."""
+        parts = [of_slots[self.indptr[g] : self.indptr[g + 1]] for g in self.game_of_test]
+        return self.matrix(np.concatenate(parts) if parts else np.empty(0))
+
     def values(self, data: Floats) -> Floats:
         """Sum over the test rows of `data`, given at the supports' places, for each player."""
         return np.bincount(self.N[1], weights=data, minlength=self.n_players).astype(np.float64)
+
+    def by_player(self, of_slots: Floats) -> Floats:
+        """Sum over the games of numbers that are given for the players of each game (as `players` has them)."""
+        return np.bincount(self.players, weights=of_slots, minlength=self.n_players).astype(np.float64)
 
     def __repr__(self) -> str:
         sizes = f"{self.sizes.min()}..{self.sizes.max()}" if self.n_games else "none"

@@ -9,14 +9,15 @@ import numpy as np
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
-from localshapley.compiling import told_of_compiling
+from localshapley.compiling import announcing_compilation
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.models.trainer import Trainer
+from localshapley.inputs.numbers import check_whole
 from localshapley.problem import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import rank_correlation
-from localshapley.supports.base import Support, check_whole
+from localshapley.supports.base import Support
+from localshapley.workers import Bench
 
 ENOUGH = 0.25
 """A gap of up to a quarter of the values' size leaves their order mostly as it is."""
@@ -76,10 +77,11 @@ class LocalityGap:
 def locality_gap(
     X: Any,
     y: Any,
-    X_test: Any,
-    y_test: Any,
+    X_test: Any = None,
+    y_test: Any = None,
     *,
     model: Any,
+    cv: Any = None,
     support: Support | None = None,
     score: Any = None,
     empty: float | None = None,
@@ -88,6 +90,8 @@ def locality_gap(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
+    owners: Any = None,
+    on_error: str = "raise",
 ) -> LocalityGap:
     """Estimate how far the local values are from the global ones, on a sample of test rows.
 
@@ -97,8 +101,8 @@ def locality_gap(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, support, score, empty, seed, n_jobs, progress
-        As in `value`.
+    X, y, X_test, y_test, model, cv, support, score, empty, seed, n_jobs, progress, owners, on_error
+        As in `value`. With `cv` the global value of a row is over the rows outside the fold of each test row.
     n_tests : int, default=20
         Test rows to sample.
     budget : int, default=20000
@@ -109,16 +113,29 @@ def locality_gap(
     -------
     LocalityGap
     """
-    check_whole("locality_gap", "n_tests", n_tests)
-    check_whole("locality_gap", "budget", budget)
+    check_whole("n_tests", n_tests)
+    check_whole("budget", budget)
     problem = pose(
-        X, y, X_test, y_test, model=model, support=support, score=score, empty=empty, seed=seed, n_jobs=n_jobs
+        X,
+        y,
+        X_test,
+        y_test,
+        model=model,
+        cv=cv,
+        support=support,
+        score=score,
+        empty=empty,
+        seed=seed,
+        n_jobs=n_jobs,
+        owners=owners,
+        on_error=on_error,
     )
     rng = np.random.default_rng(seed)
-    graph = problem.graph
+    graph, bench = problem.graph, Bench(problem.trainer)
     tests = np.sort(rng.permutation(graph.n_tests)[:n_tests]).astype(np.int32)
-    games = SupportGraph([graph.support(t) for t in tests], graph.n_players)
-    each = graph.n_players + int(games.sizes.sum())  # equal supports walk together
+    near = SupportGraph([graph.support(t) for t in tests], graph.n_players)  # equal supports walk together
+    everyone = SupportGraph([problem.everyone_for(int(t)) for t in tests], graph.n_players)
+    each = int(everyone.sizes.sum() + near.sizes.sum())
     permutations = (budget - 1) // each
     if permutations < 2:
         raise InvalidArgumentError(
@@ -126,29 +143,28 @@ def locality_gap(
             "n_tests, or value fewer training rows."
         )
     permutations = min(permutations, 1000)
-    local = np.zeros((permutations, graph.n_players))
-    total = np.zeros((permutations, graph.n_players))
-    nothing = problem.trainer.evaluate(Coalitions.from_lists([[]], [tests]))
-    with told_of_compiling(progress), Progress(progress, permutations * each, "locality check") as bar:
+    local, total = np.zeros((2, permutations, graph.n_players))
+    nothing = bench.train(Coalitions.from_lists([[]], [tests])).scores
+    with announcing_compilation(progress), Progress(progress, permutations * each, "locality check") as bar:
         for p in range(permutations):
             order = rng.permutation(graph.n_players).astype(np.int32)
-            total[p] = _walk(problem.trainer, order, tests, nothing).sum(axis=1)
-            for game in range(games.n_games):
-                own = games.tests[games.test_indptr[game] : games.test_indptr[game + 1]]
-                players = order[np.isin(order, games.game(game))]
-                local[p] += _walk(problem.trainer, players, tests[own], nothing[own], graph.n_players).sum(axis=1)
+            total[p] = _gains(everyone, order, tests, nothing, bench)
+            local[p] = _gains(near, order, tests, nothing, bench)
             bar.advance(each)
-    return _summarise(local, total, tests, permutations * each + 1, problem.support, problem.notes)
+    return _summarise(local, total, tests, permutations * each + 1, problem.source, problem.notes)
 
 
-def _walk(trainer: Trainer, order: Indices, tests: Indices, nothing: Floats, n_players: int | None = None) -> Floats:
-    """Marginal of each player along one permutation, for each test row: shape (n_players, n_tests)."""
-    marginals = np.zeros((len(order) if n_players is None else n_players, len(tests)))
-    if len(order):
-        prefixes = Coalitions.from_lists([order[: i + 1] for i in range(len(order))], [tests] * len(order))
-        scores = np.vstack([nothing, trainer.evaluate(prefixes).reshape(len(order), len(tests))])
-        marginals[order] = np.diff(scores, axis=0)
-    return marginals
+def _gains(games: SupportGraph, order: Indices, tests: Indices, nothing: Floats, bench: Bench) -> Floats:
+    """What each player adds as it arrives, summed over the test rows; players of other games are passed over."""
+    gains = np.zeros(games.n_players)
+    for game in range(games.n_games):
+        own, players = games.tests_of(game), order[np.isin(order, games.game(game))]
+        if len(players):
+            prefixes = [players[: i + 1] for i in range(len(players))]
+            coalitions = Coalitions.from_lists(prefixes, [tests[own]] * len(players))
+            scores = np.vstack([nothing[own], bench.train(coalitions).scores.reshape(len(players), len(own))])
+            gains[players] += np.diff(scores, axis=0).sum(axis=1)
+    return gains
 
 
 def _summarise(

@@ -10,19 +10,21 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Indices, Ints
-from localshapley.contents import describe
-from localshapley.engine import Settings, play
+from localshapley.arrays import Indices
+from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
-from localshapley.graphs import read_graph
+from localshapley.inputs.graphs import NodeData, read_graph
+from localshapley.inputs.task import Task
+from localshapley.methods import Method, read_settings
 from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
+from localshapley.problem import Problem
 from localshapley.progress import ProgressSetting
-from localshapley.replay import StoreSetting, opened, replay_of_game
 from localshapley.stopping import Rule
+from localshapley.store.contents import Contents, contents_by_name, describe
+from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
-from localshapley.supports.given import Everything
 from localshapley.supports.hops import Hops, NodeSpace, within
 from localshapley.valuation import Valuation
 
@@ -42,7 +44,7 @@ def value_nodes(
     graph: str = "induced",
     device: str = "auto",
     score: Any = None,
-    method: str = "auto",
+    method: str | Method = "auto",
     budget: int | None = None,
     tol: float | None = None,
     stop: Rule | None = None,
@@ -96,79 +98,58 @@ def value_nodes(
     >>> v.to_frame().n_tests.to_dict()
     {0: 0, 1: 1, 2: 1, 4: 2}
     """
-    settings = Settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    model, support = GCN() if model is None else model, Hops(2) if support is None else support
+    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
+    model, support = GCN() if model is None else model, settings.method.support(support) or Hops(2)
     if not isinstance(model, GCN):
         raise InvalidArgumentError(f"model must be localshapley.models.GCN(...); got {model!r}.")
     for name, given, known in (("games", games, GAMES), ("graph", graph, GRAPHS)):
         if given not in known:
             raise unknown_name(name, given, known)
-    if settings.plays_all:  # as in `value`, whatever the support
-        support, games = Everything(), "test"
+    if settings.method.plays_all:
+        games = "test"
     find_device(device)
     data = read_graph(adjacency, X, y, train, test)
-    checked = data.checked(score=score, empty=empty, seed=seed)
-    edges, features, labels, nodes, test_nodes = data
-    task, notes = checked.task, checked.notes
-    supports, scored = _make_games(games, support, edges, features, nodes, test_nodes, labels, seed, per_test)
-    played_graph = SupportGraph(supports, len(nodes))
-    trainer = GCNTrainer(model, task, edges, features, nodes, test_nodes, scored, graph=graph, device=device)
-    if store is None:
-        played = play(played_graph, trainer, settings)
-    else:
-        what = (
-            model,
-            graph,
-            trainer.name,
-            task.score,
-            empty,
-            seed,
-            labels[nodes],
-            labels[test_nodes],
-            nodes,
-            test_nodes,
-        )
-        what += tuple(part for m in (edges, features, scored) for part in (m.indptr, m.indices, m.data))
-        with opened(store) as file:
-            name = f"value_nodes {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
-            replay = replay_of_game(file, name, played_graph)
-            played = play(played_graph, trainer, settings, replay)
-            notes += replay.notes
-    if trainer.n_silent:
-        notes.append(f"{trainer.n_silent} predictions were no numbers and count as nothing learnt; lower the lr.")
-    reach = sparse.csr_array(scored.T @ played_graph.matrix(np.ones(len(played_graph.N[1]))))
+    task, notes = data.task(score=score, empty=empty, seed=seed)
+    supports, scored = _make_games(games, support, data, seed, apart=per_test)
+    played = SupportGraph(supports, len(data.train))
+    trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
+    reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))
     if empty_supports := int((np.diff(reach.indptr) == 0).sum()):
         notes.append(
-            f"{empty_supports} of {len(test_nodes)} test nodes have an empty support and add nothing; "
+            f"{empty_supports} of {len(data.test)} test nodes have an empty support and add nothing; "
             f"a larger support ({support.larger()}) would reach them."
         )
-    valuation = played.valuation(
+    problem = Problem(
+        graph=played,
+        trainer=trainer,
         model=repr(model),
         score=task.score.name,
         support=f"{support!r} of {games} nodes, {graph} graph",
-        notes=notes,
-        ids=pd.Index(nodes, name="node"),
+        contents=lambda: _contents(data, task, scored, (model, graph, trainer.name), played),
+        ids=pd.Index(data.train, name="node"),
         unit="node",
+        notes=notes,
     )
-    by_test = valuation.per_test
+    found = solve(problem, settings, store)
     return replace(
-        valuation,
+        found,
         support_sizes=np.diff(reach.indptr),
-        n_tests=np.bincount(reach.indices, minlength=len(nodes)),
-        per_test=None if by_test is None else sparse.csr_array(scored.T @ by_test),
+        n_tests=np.bincount(reach.indices, minlength=len(data.train)),
+        per_test=None if found.per_test is None else sparse.csr_array(scored.T @ found.per_test),
     )
+
+
+def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, played: SupportGraph) -> Contents:
+    """What scores depend on: a name made of all of it."""
+    edges, features, labels, train, test = data
+    what = (*model, task.score, task.empty, task.seed, labels[train], labels[test], train, test)
+    what += tuple(part for m in (edges, features, scored) for part in (m.indptr, m.indices, m.data))
+    name = f"value_nodes {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
+    return contents_by_name(name, played.n_players, played.n_tests)
 
 
 def _make_games(
-    games: str,
-    support: Any,
-    edges: sparse.csr_array,
-    features: sparse.csr_array,
-    train: Ints,
-    test: Ints,
-    labels: AnyArray,
-    seed: int,
-    apart: bool,
+    games: str, support: Support, data: NodeData, seed: int, *, apart: bool
 ) -> tuple[list[Indices], sparse.csr_array]:
     """Players of each test of the games, and the test nodes (by place) that it scores, as a matrix.
 
@@ -177,6 +158,7 @@ def _make_games(
     if not isinstance(support, Support) or (games == "train" and not isinstance(support, Hops)):
         allowed = "supports.Hops(n)" if games == "train" else "supports.Hops, Given, Random or Everything"
         raise InvalidArgumentError(f"support must be {allowed} for games={games!r}; got {support!r}.")
+    edges, features, labels, train, test = data
     centres = test if games == "test" else train
     X, X_test = features[train], features[centres]
     space = NodeSpace(X, X_test, X, X_test, labels[train], None, seed, adjacency=edges, nodes=train, test_nodes=centres)

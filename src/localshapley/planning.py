@@ -1,9 +1,8 @@
-"""What a valuation would cost, before it is paid."""
+"""What a valuation would do, and what that costs, before you run it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,22 @@ import numpy as np
 from localshapley.arrays import Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
-from localshapley.compiling import told_of_compiling
-from localshapley.counts import duration, in_words
-from localshapley.engine import CLASSES_PER_SECOND, MAX_CLASSES
+from localshapley.compiling import Stopwatch, announcing_compilation
 from localshapley.games import SupportGraph
-from localshapley.models.trainer import Solver, Trainer
+from localshapley.methods import Method, read_settings
+from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.problem import pose
-from localshapley.sampling import FIRST_DRAWS
+from localshapley.progress import ProgressSetting
+from localshapley.stopping import Rule
+from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
+from localshapley.wording import duration, in_words
+from localshapley.workers import Bench
 
 
 @dataclass(frozen=True, repr=False)
 class Plan:
-    """The cost of a valuation, level by level.
+    """What a valuation would do and cost, beside the paper's four levels.
 
     Attributes
     ----------
@@ -32,12 +34,21 @@ class Plan:
     support_sizes : array of shape (n_tests,)
     levels : Levels
         Trainings of the paper's four levels and the growth of `|𝒮_T|`.
+    method : str
+        The method that `value` would run.
+    chosen : str
+        Which way it would take, and why, where it has a choice.
+    samples : bool
+        Whether anything would be left to chance.
+    trainings : int or None
+        Trainings of the whole run: all of them, or at most the budget; None where a sampled run ends when its target is
+        reached.
     classes : int or None
-        Classes of coalitions with equal scores, where the model has them: so many are scored for exact values.
+        Classes of coalitions with equal scores, in place of trainings, where the values have a closed form.
     first_look : int
         Trainings until a sampled run first knows its error; it then says how many more the target takes.
     seconds_per_training : float
-        Mean of a few timed trainings.
+        Mean of a few timed trainings, without compiling.
     model, score, support, trainer : str
     notes : list of str
     """
@@ -47,6 +58,10 @@ class Plan:
     n_games: int
     support_sizes: Ints
     levels: Levels
+    method: str
+    chosen: str
+    samples: bool
+    trainings: int | None
     classes: int | None
     first_look: int
     seconds_per_training: float
@@ -59,36 +74,46 @@ class Plan:
     def __repr__(self) -> str:
         levels, sizes = self.levels, self.support_sizes
         error = f" ± {in_words(levels.lsmr_stderr)} (estimated)" if levels.lsmr_stderr else ""
-        table = [
-            ("global", levels.global_, ""),
-            ("local, player by player", levels.local, "method='baseline'"),
-            ("subset by subset", levels.subset_centric, "method='subset-centric'"),
-            ("each subset once (LSMR)", levels.lsmr, "method='exact'"),
-            ("sampled, until first look", self.first_look, "method='auto', 'sample'"),
-        ]
-        if self.classes is not None and self.classes <= MAX_CLASSES:
-            table.append(("classes of coalitions", self.classes, "method='auto', 'exact'"))
         growth = ", ".join(f"{in_words(count // t)} (of {t})" for t, count in levels.growth)
+        chosen = f" ({self.chosen})" if self.chosen else ""
         lines = [
             f"Plan for {self.n_rows} training rows and {self.n_tests} test rows",
             f"  model    {self.model}",
             f"  score    {self.score}",
             f"  support  {self.support}: {sizes.min()} to {sizes.max()} rows, median {np.median(sizes):g}",
             f"  games    {self.n_games} distinct supports",
-            f"  trainer  {self.trainer}, {duration(self.seconds_per_training)} a training",
+            f"  method   {self.method}{chosen}",
+            f"  trainer  {self.trainer}, {duration(self.seconds_per_training)} per training",
             "",
             f"  {'trainings':<26}{'number':>12}  {'time':>12}",
-        ]
-        for name, count, method in table:
-            each = 1 / CLASSES_PER_SECOND if name.startswith("classes") else self.seconds_per_training
-            time = duration(min(count, 10**300) * each)
-            lines.append(f"  {name:<26}{in_words(count):>12}  {time:>12}  {method}".rstrip())
-        lines += [
+            *(self._line(name, count, way) for name, count, way in self._table()),
             "",
             f"  distinct subsets  {in_words(levels.lsmr)}{error}; {levels.reused:.1%} of the subsets are reused",
             f"  distinct subsets per test row, over the first test rows: {growth}",
         ]
         return "\n".join(lines + [f"  note     {note}" for note in self.notes])
+
+    def _table(self) -> list[tuple[str, int, str]]:
+        """The alternatives, and what would be run."""
+        levels = self.levels
+        table = [
+            ("global", levels.global_, ""),
+            ("local, player by player", levels.local, "method='baseline'"),
+            ("subset by subset", levels.subset_centric, "method='subset-centric'"),
+            ("each subset once (LSMR)", levels.lsmr, "method='exact'"),
+        ]
+        if self.classes is not None:
+            return [*table, ("equivalence classes", self.classes, "this run")]
+        if self.samples:
+            table.append(("sampled, until first look", self.first_look, "this run"))
+        if self.trainings is not None:
+            name = "sampled, budget" if self.samples else f"all of {self.method}"
+            table.append((name, self.trainings, "this run"))
+        return table
+
+    def _line(self, name: str, count: int, way: str) -> str:
+        each = 1 / CLASSES_PER_SECOND if count is self.classes else self.seconds_per_training
+        return f"  {name:<26}{in_words(count):>12}  {duration(min(count, 10**300) * each):>12}  {way}".rstrip()
 
 
 def plan(
@@ -101,17 +126,30 @@ def plan(
     cv: Any = None,
     support: Support | None = None,
     score: Any = None,
+    method: str | Method = "auto",
+    budget: int | None = None,
+    tol: float | None = None,
+    stop: Rule | None = None,
+    max_seconds: float | None = None,
     empty: float | None = None,
     seed: int = 0,
     n_jobs: int | None = None,
+    progress: ProgressSetting = None,
     owners: Any = None,
+    per_test: bool = False,
+    store: StoreSetting = None,
+    on_error: str = "raise",
+    on_interrupt: str = "raise",
 ) -> Plan:
-    """Tell what `value` with the same arguments would cost; trains one reference model and a few coalitions.
+    """Tell what `value` with the same arguments would do and cost; trains one reference model and a few coalitions.
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, support, score, empty, seed, n_jobs, owners
-        As in `value`.
+    X, y, X_test, y_test, model, cv, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, \
+    progress, owners, per_test, on_error, on_interrupt
+        As in `value`; what `value` would refuse is refused here.
+    store
+        As in `value`; not opened, so that what it holds is counted as if it had to be trained.
 
     Returns
     -------
@@ -123,9 +161,10 @@ def plan(
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> p = ls.plan(X[::2], y[::2], X[1::2], y[1::2], model="knn")
-    >>> p.levels.subset_centric
-    76800
+    >>> p.levels.subset_centric, p.chosen
+    (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
+    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
     problem = pose(
         X,
         y,
@@ -133,35 +172,41 @@ def plan(
         y_test,
         model=model,
         cv=cv,
-        support=support,
+        support=settings.method.support(support),
         score=score,
         empty=empty,
         seed=seed,
         n_jobs=n_jobs,
+        on_error=on_error,
         owners=owners,
     )
-    graph, trainer = problem.graph, problem.trainer
-    with told_of_compiling(None):
+    graph, bench = problem.graph, Bench(problem.trainer)
+    with announcing_compilation(progress):
+        run = settings.method.start(graph, bench, settings)
         levels = count_levels(graph, seed=seed)
-        seconds = _time_trainings(graph, trainer, seed)
+        seconds = time_trainings(graph, bench, seed)
     return Plan(
         n_rows=graph.n_players,
         n_tests=graph.n_tests,
         n_games=graph.n_games,
         support_sizes=graph.support_sizes,
         levels=levels,
-        classes=trainer.count_classes(graph) if isinstance(trainer, Solver) else None,
-        first_look=min(levels.lsmr, 1 + (1 + FIRST_DRAWS) * graph.n_games),
+        method=run.title,
+        chosen=run.why,
+        samples=run.samples,
+        trainings=None if run.counts_classes else run.total,
+        classes=run.total if run.counts_classes else None,
+        first_look=min(levels.lsmr, run.first_look),
         seconds_per_training=seconds,
         model=problem.model,
-        score=problem.task.score.name,
-        support=repr(problem.support),
+        score=problem.score,
+        support=problem.support,
         trainer=problem.trainer.name,
-        notes=problem.notes,
+        notes=[*problem.notes, *run.notes],
     )
 
 
-def _time_trainings(graph: SupportGraph, trainer: Trainer, seed: int, patience: float = 0.5) -> float:
+def time_trainings(graph: SupportGraph, bench: Bench, seed: int, patience: float = 0.5) -> float:
     """Mean seconds of a training, over random coalitions of the supports, for about half a second."""
     rng = np.random.default_rng(seed)
 
@@ -171,14 +216,14 @@ def _time_trainings(graph: SupportGraph, trainer: Trainer, seed: int, patience: 
         return Coalitions.from_lists(coalitions, [[t] for t in tests])
 
     everyone = graph.game(graph.n_games - 1)
-    trainer.evaluate(Coalitions.from_lists([everyone, everyone[: len(everyone) // 2]], [[0], [0]]))  # may compile
-    trainer.evaluate(sample(4))
+    bench.train(Coalitions.from_lists([everyone, everyone[: len(everyone) // 2]], [[0], [0]]))  # what is done once
+    bench.train(sample(4))
     trained, spent, n = 0, 0.0, 4
     while spent < patience and trained < 5000:
         coalitions = sample(n)
-        started = perf_counter()
-        trainer.evaluate(coalitions)
-        spent += perf_counter() - started
+        with Stopwatch(bench.clock) as watch:
+            bench.train(coalitions)
+        spent += watch.seconds
         trained += n
         n *= 2
     return spent / trained

@@ -8,7 +8,7 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, TypeAlias
 
-from localshapley.counts import duration
+from localshapley.wording import duration
 
 ProgressSetting: TypeAlias = bool | Callable[[int, int | None], None] | None
 

@@ -15,6 +15,7 @@ from scipy.stats import rankdata
 
 from localshapley.arrays import Floats
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.numbers import check_number, check_whole
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,13 @@ class Look:
     seconds: float
     scale: float = 0.0
     exact: bool = False
+
+    @classmethod
+    def certain(cls, values: Floats, trainings: int, seconds: float) -> Look:
+        """Values that nothing was left to chance of."""
+        return cls(
+            values, np.zeros_like(values), np.stack([values, values]), None, 0, 0, trainings, seconds, exact=True
+        )
 
     @property
     def relative_error(self) -> float:
@@ -130,15 +138,6 @@ class _Either(_Pair):
         return held[0] if held else f"{self.one.reached(look)} and {self.two.reached(look)}"
 
 
-def _check(owner: str, name: str, value: float, low: float, high: float = np.inf, *, whole: bool = False) -> None:
-    kinds = int | np.integer if whole else int | float | np.number
-    if whole and not isinstance(value, kinds):
-        raise InvalidArgumentError(f"{owner}({name}=...) must be a whole number; got {value!r}.")
-    if isinstance(value, bool) or not isinstance(value, kinds) or not low < value <= high:
-        limit = f" and at most {high:g}" if np.isfinite(high) else ""
-        raise InvalidArgumentError(f"{owner}({name}=...) must be a number above {low:g}{limit}; got {value!r}.")
-
-
 @dataclass(frozen=True)
 class RelativeError(Rule):
     """Stop when the standard errors of all values together, `‖stderr‖ / ‖values‖`, are at most `tol`.
@@ -151,7 +150,7 @@ class RelativeError(Rule):
     tol: float = 0.1
 
     def __post_init__(self) -> None:
-        _check("RelativeError", "tol", self.tol, 0)
+        check_number("RelativeError(tol=...)", self.tol, above=0)
 
     @property
     def aim(self) -> float:
@@ -179,7 +178,7 @@ class Seconds(Rule):
     seconds: float
 
     def __post_init__(self) -> None:
-        _check("Seconds", "seconds", self.seconds, 0)
+        check_number("Seconds(seconds=...)", self.seconds, above=0)
 
     def holds(self, look: Look) -> bool:
         """Whether the time is over."""
@@ -202,7 +201,7 @@ class Trainings(Rule):
     trainings: int
 
     def __post_init__(self) -> None:
-        _check("Trainings", "trainings", self.trainings, 0, whole=True)
+        check_whole("Trainings(trainings=...)", self.trainings)
 
     def holds(self, look: Look) -> bool:
         """Whether there were as many trainings."""
@@ -231,8 +230,8 @@ class RelativeChange(Rule):
     every: int = 100
 
     def __post_init__(self) -> None:
-        _check("RelativeChange", "tau", self.tau, 0)
-        _check("RelativeChange", "every", self.every, 0, whole=True)
+        check_number("RelativeChange(tau=...)", self.tau, above=0)
+        check_whole("RelativeChange(every=...)", self.every)
 
     @property
     def step(self) -> int:
@@ -271,9 +270,8 @@ class RankStable(Rule):
     agreement: float = 0.9
 
     def __post_init__(self) -> None:
-        _check("RankStable", "agreement", self.agreement, 0, 1)
-        if self.top is not None:
-            _check("RankStable", "top", self.top, 0, whole=True)
+        check_number("RankStable(agreement=...)", self.agreement, above=0, most=1)
+        check_whole("RankStable(top=...)", self.top, optional=True)
 
     def shared(self, look: Look) -> float:
         """How much the halves agree, up to 1."""

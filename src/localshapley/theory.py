@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil, log
 
 import numpy as np
-from scipy.special import gammaln
 
+from localshapley.coalitions.sampled import log_subsets
 from localshapley.errors import InvalidArgumentError
 
 
@@ -32,12 +32,12 @@ def expected_distinct(n: int, draws: int) -> float:
     if n < 0 or draws < 0:
         raise InvalidArgumentError(f"n and draws must not be negative; got n={n}, draws={draws}.")
     k = np.arange(n + 1)
-    log_subsets = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    p = np.exp(-log_subsets) / (n + 1)
+    log_count = log_subsets(n, k)
+    p = np.exp(-log_count) / (n + 1)
     # C·(1 − (1−p)^M) tends to M/(n+1) where p is too small for a float
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        seen = np.exp(log_subsets) * -np.expm1(draws * np.log1p(-np.minimum(p, 1.0)))
-    return float(np.where(log_subsets < 700, seen, draws / (n + 1)).sum()) if draws else 0.0
+        seen = np.exp(log_count) * -np.expm1(draws * np.log1p(-np.minimum(p, 1.0)))
+    return float(np.where(log_count < 700, seen, draws / (n + 1)).sum()) if draws else 0.0
 
 
 def draws_needed(epsilon: float, delta: float, *, bound: float = 1.0, n: int, printed: bool = False) -> int:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from localshapley.baselines.knn import knn_shapley, threshold_knn_shapley
-from localshapley.baselines.truncated import TMC
+from localshapley.methods.tmc import TMC
 
 if TYPE_CHECKING:
     from localshapley.baselines.in_run import in_run_shapley, in_run_values

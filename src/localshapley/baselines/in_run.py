@@ -25,9 +25,9 @@ from torch.func import functional_call, grad, jvp
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.devices import find_device
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.supports.base import check_positive, check_whole
 from localshapley.valuation import Cost, Valuation
 
 Params: TypeAlias = dict[str, Tensor]
@@ -101,7 +101,7 @@ def in_run_values(
             bar.advance(1)
     found: Floats = values.cpu().numpy()
     if not np.isfinite(found).all():
-        raise InvalidArgumentError(f"lr={lr!r} is too large: the losses of the run are no numbers; give a smaller one.")
+        raise InvalidArgumentError(f"lr={lr!r} is too large: the losses became NaN or infinite; give a smaller one.")
     return found, params
 
 
@@ -302,6 +302,6 @@ def _codes_of(labels: AnyArray, classes: AnyArray) -> Ints:
 def _check_settings(owner: str, order: Any, epochs: Any, batch_size: Any, lr: Any) -> None:
     if order not in (1, 2):
         raise unknown_name("order", order, ("1", "2"))
-    check_whole(owner, "epochs", epochs)
-    check_whole(owner, "batch_size", batch_size)
-    check_positive(owner, "lr", lr)
+    check_whole("epochs", epochs)
+    check_whole("batch_size", batch_size)
+    check_number("lr", lr, above=0)

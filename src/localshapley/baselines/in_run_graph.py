@@ -14,10 +14,10 @@ from torch import Tensor
 
 from localshapley.arrays import Ints
 from localshapley.baselines.in_run import Params, log_losses, value_run
-from localshapley.graphs import read_graph
+from localshapley.inputs.graphs import read_graph
+from localshapley.inputs.numbers import check_whole
 from localshapley.models.devices import find_device
 from localshapley.progress import ProgressSetting
-from localshapley.supports.base import check_whole
 from localshapley.valuation import Valuation
 
 
@@ -61,9 +61,9 @@ def in_run_nodes(
         With the values in the order of `train`, in units of log loss summed over the test nodes, and the nodes' numbers
         as `ids`.
     """
-    check_whole("in_run_nodes", "hidden", hidden)
+    check_whole("hidden", hidden)
     data = read_graph(adjacency, X, y, train, test)
-    notes = data.checked(score="log_loss").notes
+    _, notes = data.task(score="log_loss")
     edges, features, labels, train, test = data
     where = find_device(device)
     spread = _normalised(edges)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,21 +20,19 @@ from sklearn.utils.extmath import row_norms
 from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import Floats, Ints, Masks, offsets
-from localshapley.compiling import told_of_compiling
+from localshapley.compiling import Stopwatch, announcing_compilation
 from localshapley.distances import check_metric, distances, metric_of
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import plain
-from localshapley.models.task import Task
-from localshapley.problem import Checked, check, check_n_jobs
+from localshapley.problem import Checked, check
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.supports.base import check_positive, check_whole
 from localshapley.supports.nearest import rows_within
 from localshapley.valuation import Cost, Valuation
 
 DOUBT = 1e-12
 """Share of the squared lengths of rows by which their distances may differ and still be in doubt."""
-BLOCK = 2**22
-"""Distances in memory at a time, for each thread."""
 
 
 def knn_shapley(
@@ -49,6 +46,7 @@ def knn_shapley(
     metric_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
+    max_distances: int = 2**22,
 ) -> Valuation:
     """Global Shapley values for a K-nearest-neighbour vote, exactly (Jia et al., 2019).
 
@@ -66,6 +64,8 @@ def knn_shapley(
         Threads; by default one for each core.
     progress : bool or callable, optional
         As in `value`; it counts test rows.
+    max_distances : int
+        Distances in memory at a time, for each thread.
 
     References
     ----------
@@ -79,7 +79,7 @@ def knn_shapley(
     """
     from localshapley.kernels.knn_shapley import add_knn_values
 
-    check_whole("knn_shapley", "n_neighbors", n_neighbors)
+    check_whole("n_neighbors", n_neighbors)
     checked, (name, params) = _check(X, y, X_test, y_test, metric, metric_params, n_jobs)
     task, n_neighbors = checked.task, int(n_neighbors)
     codes, truths = plain(task.codes, np.int64), plain(task.y_test, np.int64)
@@ -107,7 +107,7 @@ def knn_shapley(
         add_knn_values(away, keys, int(mask), doubt, (rows, some), (codes, truths[tests]), share, exact, values)
         return values
 
-    return _over_blocks(work, checked, f"KNN-Shapley, K={n_neighbors}", n_jobs, progress)
+    return _over_blocks(work, checked, f"KNN-Shapley, K={n_neighbors}", n_jobs, progress, max_distances)
 
 
 def threshold_knn_shapley(
@@ -121,6 +121,7 @@ def threshold_knn_shapley(
     metric_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
+    max_distances: int = 2**22,
 ) -> Valuation:
     """Global Shapley values for a vote of all rows within a radius, exactly (Wang et al., 2023).
 
@@ -132,7 +133,7 @@ def threshold_knn_shapley(
     X, y, X_test, y_test
         As in `value`; labels are classes.
     radius : float
-    metric, metric_params, n_jobs, progress
+    metric, metric_params, n_jobs, progress, max_distances
         As in `knn_shapley`.
 
     References
@@ -149,7 +150,7 @@ def threshold_knn_shapley(
     from localshapley.kernels.knn_shapley import add_threshold_values
     from localshapley.kernels.neighbours import euclidean_pairs
 
-    check_positive("threshold_knn_shapley", "radius", radius)
+    check_number("radius", radius, above=0)
     checked, (name, params) = _check(X, y, X_test, y_test, metric, metric_params, n_jobs)
     task = checked.task
     codes, truths = plain(task.codes, np.int64), plain(task.y_test, np.int64)
@@ -172,7 +173,7 @@ def threshold_knn_shapley(
         add_threshold_values(indptr, near, codes, truths[tests], 1 / (codes.max() + 1), values)
         return values
 
-    return _over_blocks(work, checked, f"threshold KNN-Shapley, radius={radius:g}", n_jobs, progress)
+    return _over_blocks(work, checked, f"threshold KNN-Shapley, radius={radius:g}", n_jobs, progress, max_distances)
 
 
 def _check(
@@ -181,7 +182,9 @@ def _check(
     """Check the arguments; returns them with the metric."""
     check_n_jobs(n_jobs)
     if isinstance(metric, str) and metric == "precomputed":
-        raise InvalidArgumentError("metric='precomputed' is not for this function; give feature rows and a metric.")
+        raise InvalidArgumentError(
+            "metric='precomputed' is not supported by this function; give feature rows and a metric."
+        )
     if metric_params is not None and not isinstance(metric_params, dict):
         raise InvalidArgumentError(f"metric_params must be a dict or None; got {metric_params!r}.")
     labels = np.asarray(y)
@@ -190,7 +193,7 @@ def _check(
     model = KNeighborsClassifier(metric=metric, metric_params=metric_params)
     checked = check(X, y, X_test, y_test, model=model)
     if isinstance(checked.task.X, pd.DataFrame):
-        raise InvalidArgumentError("X has columns that are no numbers; encode them, or drop them.")
+        raise InvalidArgumentError("X has columns that are not numbers; encode them, or drop them.")
     found = metric_of(model)
     check_metric(checked.task.X, *found)
     return checked, found
@@ -210,17 +213,22 @@ def _ordered_bits(away: Floats) -> Masks:
 
 
 def _over_blocks(
-    work: Callable[[slice], Floats], checked: Checked, model: str, n_jobs: int | None, progress: ProgressSetting
+    work: Callable[[slice], Floats],
+    checked: Checked,
+    model: str,
+    n_jobs: int | None,
+    progress: ProgressSetting,
+    max_distances: int,
 ) -> Valuation:
     """Add up the values of blocks of test rows, in their order whatever the threads."""
-    started = perf_counter()
+    watch = Stopwatch()
     n_rows, n_tests = checked.task.X.shape[0], checked.task.X_test.shape[0]
-    size = max(1, min(BLOCK // n_rows, 128))
+    size = max(1, min(max_distances // n_rows, 128))
     blocks = [slice(start, min(start + size, n_tests)) for start in range(0, n_tests, size)]
     values = np.zeros(n_rows)
     n_threads = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
     with (
-        told_of_compiling(progress),
+        announcing_compilation(progress),
         Progress(progress, n_tests, "valuing by test rows") as bar,
         threadpool_limits(1),  # blocks are done side by side already
         ThreadPoolExecutor(n_threads) as threads,
@@ -234,7 +242,7 @@ def _over_blocks(
     return Valuation(
         values=values,
         stderr=np.zeros(n_rows),
-        cost=Cost(f"{model} (closed form)", 0, 0, 0, 0, 0, perf_counter() - started),
+        cost=Cost(f"{model} (closed form)", 0, 0, 0, 0, 0, watch.seconds, compile_seconds=watch.compile_seconds),
         support_sizes=everyone,
         n_tests=np.full(n_rows, n_tests),
         method="closed form",

@@ -1,12 +1,50 @@
-"""The command line: `localshapley --help`."""
+"""The command line, `localshapley --help`: one file for each command.
+
+Files here import what is light at their top; numpy, pandas and all that values rows are imported when a command runs,
+which keeps `--help` quick.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from importlib import import_module
+from typing import Annotated, Any
 
-from localshapley.cli.commands import app
+import typer
+
+from localshapley import __version__
+from localshapley.cli import store
 from localshapley.cli.options import FAILED, INTERRUPTED, WRONG_USE
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
+
+COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "datasets", "demo")
+"""In the order of the help; each is a function in the file of its name."""
+
+app = typer.Typer(
+    help="What each row of your training data is worth to your model.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for name in COMMANDS:
+    app.command(name)(getattr(import_module(f"localshapley.cli.{name}"), name))
+app.add_typer(store.app, name="store")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"localshapley {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 def main() -> None:
@@ -26,8 +64,6 @@ def main() -> None:
 
 def _explain(error: Any) -> int:
     """Say what went wrong on one line, and return the status to end with."""
-    from localshapley.errors import InvalidArgumentError, LocalShapleyError
-
     if type(error).__name__ == "Abort":
         return INTERRUPTED
     status = FAILED

@@ -5,30 +5,34 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pandas as pd
+from localshapley import __version__
+from localshapley.cli.options import OUTPUT, option
 
-from localshapley.cli.options import Output
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-class Speaker:
-    """Prints answers on standard output, and all else on standard error."""
+@dataclass(kw_only=True)
+class Output:
+    """How a command speaks: answers on standard output, all else on standard error."""
 
-    def __init__(self, output: Output) -> None:
-        self._json, self._quiet = output.json, output.quiet
+    json: Annotated[
+        bool, option("Print one JSON document; everything else goes to standard error.", OUTPUT, "--json")
+    ] = False
+    quiet: Annotated[bool, option("Print the result and nothing else.", OUTPUT, "--quiet", "-q")] = False
+    debug: Annotated[bool, option("Show the traceback of an error.", OUTPUT, "--debug")] = False
 
     def status(self, text: str) -> None:
         """Say what is going on."""
-        if not self._quiet:
+        if not self.quiet:
             print(text, file=sys.stderr, flush=True)
 
     def answer(self, document: dict[str, Any], text: str) -> None:
         """Print what was asked for."""
-        if self._json:
-            from localshapley import __version__
-
+        if self.json:
             text = json.dumps(plain({"localshapley": __version__, **document}), indent=1, allow_nan=False)
         try:
             print(text, flush=True)
@@ -38,6 +42,9 @@ class Speaker:
 
 def plain(value: Any) -> Any:
     """Numbers, texts, lists and dicts in place of everything else; what is not a number becomes null."""
+    import numpy as np
+    import pandas as pd
+
     if isinstance(value, dict):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

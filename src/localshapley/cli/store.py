@@ -1,4 +1,4 @@
-"""The command line of the store: what a file holds, whether it is sound, and how to make it smaller."""
+"""`localshapley store`: what a file holds, whether it is sound, and how to make it smaller."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import typer
 if TYPE_CHECKING:
     from localshapley.store import Store
 
-app = typer.Typer(help="Look after a store of trained coalitions.", no_args_is_help=True)
+app = typer.Typer(help="Inspect and maintain a store of trained coalitions.", no_args_is_help=True)
 
 StorePath = Annotated[Path, typer.Argument(help="The file of the store.", show_default=False)]
 
 
 @app.command()
 def info(path: StorePath) -> None:
-    """Print what a store holds."""
+    """Show what a store holds."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -40,7 +40,7 @@ def info(path: StorePath) -> None:
 
 @app.command()
 def vacuum(path: StorePath) -> None:
-    """Write a store anew without its gaps; needs as much free space as the store takes."""
+    """Rewrite a store without its gaps; needs as much free disk space as the store takes up."""
     with _opened(path) as store:
         before, after = store.vacuum()
     typer.echo(f"{before / 1e6:,.1f} MB before, {after / 1e6:,.1f} MB after")
@@ -48,7 +48,7 @@ def vacuum(path: StorePath) -> None:
 
 @app.command()
 def verify(path: StorePath) -> None:
-    """Read everything in a store and check it; status 1 if something is wrong."""
+    """Read and check everything in a store; the exit status is 1 if something is wrong."""
     with _opened(path) as store:
         problems = store.verify()
     typer.echo("\n".join(problems) or "sound")

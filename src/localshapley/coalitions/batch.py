@@ -62,6 +62,15 @@ class Coalitions:
         cuts = np.linspace(0, len(self), min(n, len(self)) + 1).astype(int)
         return [self.part(a, b) for a, b in pairwise(cuts)]
 
+    def bounded(self, n_tests: int) -> list[Coalitions]:
+        """Cut into parts of at most so many test rows, or of one coalition."""
+        parts, start = [], 0
+        while start < len(self):
+            stop = int(np.searchsorted(self.test_indptr, self.test_indptr[start] + n_tests, side="right")) - 1
+            parts.append(self.part(start, max(stop, start + 1)))
+            start = max(stop, start + 1)
+        return parts
+
     def part(self, start: int, stop: int) -> Coalitions:
         """The coalitions from `start` up to `stop`."""
         a, b = self.indptr[start], self.indptr[stop]

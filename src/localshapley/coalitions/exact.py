@@ -154,10 +154,12 @@ def count_levels(graph: SupportGraph, *, seed: int = 0) -> Levels:
     )
 
 
-def count_distinct(graph: SupportGraph, *, seed: int = 0, n_samples: int = 50_000) -> tuple[int, int]:
+def count_distinct(
+    graph: SupportGraph, *, seed: int = 0, n_samples: int = 50_000, max_counted: int = MAX_COUNTED
+) -> tuple[int, int]:
     """Count `|𝒮|`; returns it with a standard error, 0 where the count is exact.
 
-    Beyond `MAX_COUNTED` subsets, where the walk does not end soon either, the share of subsets that are new to
+    Beyond `max_counted` subsets, where the walk does not end soon either, the share of subsets that are new to
     their game is sampled, games in proportion to `2^n` (Karp and Luby's estimate of a union). Whole numbers
     carry the powers of two, which floats cannot hold.
     """
@@ -166,7 +168,7 @@ def count_distinct(graph: SupportGraph, *, seed: int = 0, n_samples: int = 50_00
     subsets = sum(2 ** int(n) for n in graph.sizes)
     if subsets < 2**62:
         added = np.zeros(graph.n_games, dtype=np.int64)
-        if count_new(graph.arrays, MAX_COUNTED if subsets <= MAX_COUNTED else MAX_COUNTED // 16, added):
+        if count_new(graph.arrays, max_counted if subsets <= max_counted else max_counted // 16, added):
             return int(added.sum()), 0
     largest = int(graph.sizes.max())
     share = np.exp2((graph.sizes - largest).astype(np.float64))

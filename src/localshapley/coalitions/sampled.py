@@ -10,6 +10,12 @@ from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
 
 
+def log_subsets(n: AnyArray | int, k: AnyArray) -> Floats:
+    """Logarithm of `C(n, k)`."""
+    out: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return out
+
+
 class Strata:
     """The sizes `1 ≤ k ≤ n − 1` of every game, one after the other: the cells from which subsets are drawn.
 
@@ -30,7 +36,7 @@ class Strata:
         self.game = np.repeat(np.arange(graph.n_games), per_game)
         self.k = np.arange(self.indptr[-1]) - self.indptr[self.game] + 1
         self.n = graph.sizes[self.game]
-        self.log_subsets = gammaln(self.n + 1) - gammaln(self.k + 1) - gammaln(self.n - self.k + 1)
+        self.log_subsets = log_subsets(self.n, self.k)
         small = self.log_subsets < 30  # whole numbers that must be exact
         self.log_subsets[small] = np.log(np.round(np.exp(self.log_subsets[small])))
         with np.errstate(over="ignore"):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats
-from localshapley.datasets.bundled import Dataset
+from localshapley.datasets.dataset import Dataset
 from localshapley.datasets.mnist import load_mnist
 
 N_FEATURES = 1024
@@ -35,6 +35,7 @@ def mnist_features(
     seed: int = 0,
     data_home: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
+    n_encoder: int = N_ENCODER,
 ) -> Encoded:
     """Features of MNIST images: the 1,024 outputs of a small network's last layer but one.
 
@@ -46,18 +47,21 @@ def mnist_features(
         As in `load_mnist`.
     cache : path, optional
         Folder for the features; by default ``localshapley`` in the user's cache folder.
+    n_encoder : int, default=12000
+        Images that the network is trained on.
 
     Returns
     -------
     Encoded
     """
     folder = Path(cache or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "localshapley").expanduser()
-    path = folder / f"mnist_features-{VERSION}-{n_train}-{n_test}-{seed}.npz"
+    of = "" if n_encoder == N_ENCODER else f"-{n_encoder}"
+    path = folder / f"mnist_features-{VERSION}-{n_train}-{n_test}-{seed}{of}.npz"
     if path.is_file():
         with np.load(path, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in ("X", "y", "X_test", "y_test", "accuracy")}
     else:
-        arrays = _encode(n_train, n_test, seed, data_home)
+        arrays = _encode(n_train, n_test, seed, data_home, n_encoder)
         folder.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.stem}.{os.getpid()}.npz")
         np.savez(part, **arrays)  # type: ignore[arg-type]
@@ -67,11 +71,11 @@ def mnist_features(
     return Encoded(Dataset(rows[0], arrays["y"], rows[1], arrays["y_test"], names), float(arrays["accuracy"]))
 
 
-def _encode(n_train: int, n_test: int, seed: int, data_home: Any) -> dict[str, AnyArray]:
+def _encode(n_train: int, n_test: int, seed: int, data_home: Any, n_encoder: int) -> dict[str, AnyArray]:
     """Train the network on images beyond the first `n_train`, and run all rows through it."""
     import torch
 
-    data = load_mnist(n_train=n_train + N_ENCODER, n_test=n_test, seed=seed, data_home=data_home)
+    data = load_mnist(n_train=n_train + n_encoder, n_test=n_test, seed=seed, data_home=data_home)
     images, labels = torch.tensor(data.X, dtype=torch.float32), torch.tensor(data.y)
     tests = torch.tensor(data.X_test, dtype=torch.float32)
     with torch.random.fork_rng():

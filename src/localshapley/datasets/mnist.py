@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.datasets.bundled import Dataset
+from localshapley.datasets.dataset import Dataset
 from localshapley.datasets.files import File, read
 from localshapley.errors import InvalidArgumentError
 

@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 
-from localshapley.datasets.bundled import Dataset
+from localshapley.datasets.dataset import Dataset
 from localshapley.datasets.files import File, read
 from localshapley.errors import InvalidArgumentError
 
@@ -54,7 +54,7 @@ def load_tabular(
     """
     import pandas as pd
 
-    from localshapley.preparing import prepare
+    from localshapley.inputs.preparing import prepare
 
     contents = read(FILES[name], data_home)
     if name == "adult":

@@ -1,23 +1,37 @@
 """Models: train many coalitions, each scored on the test rows where it counts."""
 
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.graphs import NodeData, read_graph
+from localshapley.inputs.named import NAMES, named
+from localshapley.inputs.task import Task
+from localshapley.models.compiled import CompiledTrainer, Usable
+from localshapley.models.dispatch import register
 from localshapley.models.estimator import Estimator, EstimatorTrainer
 from localshapley.models.gcn import GCN, GCNTrainer
 from localshapley.models.head import Head, HeadTrainer
-from localshapley.models.named import NAMES, named
-from localshapley.models.task import Task
+from localshapley.models.model import Model
+from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.models.utility import UtilityTrainer
 
 __all__ = [
     "GCN",
     "NAMES",
     "Coalitions",
+    "CompiledTrainer",
+    "Counts",
     "Estimator",
     "EstimatorTrainer",
     "GCNTrainer",
     "Head",
     "HeadTrainer",
+    "Model",
+    "NodeData",
     "Task",
+    "Trained",
+    "Trainer",
+    "Usable",
     "UtilityTrainer",
     "named",
+    "read_graph",
+    "register",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,13 +15,10 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.task import Task
-from localshapley.models.trainer import Trained, on_cluster
+from localshapley.inputs.task import UNKNOWN, Task
+from localshapley.models.trainer import Counts, Trained, Trainer, on_cluster
 
-MAX_PREDICTIONS = 2**22
-"""Numbers predicted in one go; a batch with more is cut, so that memory stays bounded."""
 PARTS_PER_THREAD = 8
-UNKNOWN = -2  # outcome of a coalition that must be trained
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Usable:
         return not self.reason
 
 
-class CompiledTrainer(ABC):
+class CompiledTrainer(Trainer):
     """Trains coalitions in compiled code, on all cores, where the outcome is not known beforehand.
 
     A trainer reproduces scikit-learn's estimator for the settings that it names, and says which setting is in the
@@ -46,15 +43,11 @@ class CompiledTrainer(ABC):
 
     Attributes
     ----------
-    name : str
-    n_jobs : int
-        Processes to spread over; 1 where threads of this one do the work.
-    n_trivial : int
-        Coalitions so far that needed no training: empty, or of one class.
-    n_silent : int
-        Predictions so far that are no number; they count as nothing learnt.
+    max_predictions : int
+        Numbers predicted in one go; a batch with more is cut, so that memory stays bounded.
     """
 
+    max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
     """Settings other than the default that are reproduced, each with a test of the value."""
     irrelevant: ClassVar[frozenset[str]] = frozenset()
@@ -63,7 +56,6 @@ class CompiledTrainer(ABC):
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         self.name = f"{type(estimator).__name__} (compiled)"
-        self.n_trivial = self.n_silent = 0
         self._task = task
         self._codes = np.zeros(len(task.y), dtype=np.int64) if task.codes is None else plain(task.codes, np.int64)
         # Threads here; on a cluster, which joblib then has as its backend, one process for each core.
@@ -88,76 +80,25 @@ class CompiledTrainer(ABC):
                 return Usable("X has missing values")
         return Usable()
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
-        if not len(coalitions.tests):
-            return np.empty(0)
-        columns = 1 if self._task.classes is None else len(self._task.classes)
-        room = MAX_PREDICTIONS // columns
-        if len(coalitions.tests) <= room:
-            return self._evaluate(coalitions)
-        out = np.empty(len(coalitions.tests))
-        start = 0
-        while start < len(coalitions):
-            stop = int(np.searchsorted(coalitions.test_indptr, coalitions.test_indptr[start] + room, side="right")) - 1
-            stop = max(stop, start + 1)
-            where = slice(coalitions.test_indptr[start], coalitions.test_indptr[stop])
-            out[where] = self._evaluate(coalitions.part(start, stop))
-            start = stop
-        return out
-
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
-        before = self.n_trivial, self.n_silent
-        trained = Trained(self.evaluate(coalitions))
-        trained.n_trivial, trained.n_silent = self.n_trivial - before[0], self.n_silent - before[1]
-        self.n_trivial, self.n_silent = before
-        return trained
-
-    def count(self, trained: Trained) -> None:
-        """Add up what happened."""
-        self.n_trivial += trained.n_trivial
-        self.n_silent += trained.n_silent
+        parts = coalitions.bounded(self.max_predictions // self._task.n_outputs)
+        return Trained.joined([self._train_part(part) for part in parts], [len(part) for part in parts])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays that come from another process may be read-only, for which kernels would be compiled anew.
         self.__dict__ = {k: plain(v, v.dtype) if isinstance(v, np.ndarray) else v for k, v in state.items()}
 
-    def _evaluate(self, coalitions: Coalitions) -> Floats:
-        from localshapley.kernels.conventions import fill_outcomes
-
-        task, tests = self._task, coalitions.tests
-        outcome = self._outcomes(coalitions)
+    def _train_part(self, coalitions: Coalitions) -> Trained:
+        task = self._task
+        outcome = task.outcomes(coalitions.indptr, coalitions.players)
         todo = np.flatnonzero(outcome == UNKNOWN)
-        self.n_trivial += len(coalitions) - len(todo)
-        prediction: Floats
-        if task.classes is None:
-            prediction = np.full(len(tests), float(task.y.mean()))
-        else:
-            prediction = np.empty((len(tests), len(task.classes)))
-            fill_outcomes(coalitions.test_indptr, outcome, prediction)
-        self._in_threads(lambda part: self._train(coalitions, part, prediction), todo)
-        silent = np.flatnonzero(~np.isfinite(prediction).reshape(len(tests), -1).all(axis=1))
-        prediction[silent] = 0
-        self.n_silent += len(silent)
-        nothing = np.repeat(outcome == -1, np.diff(coalitions.test_indptr))
-        if task.score.source == "label":
-            prediction = _one_hot(prediction)
-            prediction[nothing] = 1 / prediction.shape[1]
-        scores = task.score(task.y_test[tests], prediction)
-        if len(silent):
-            scores[silent] = task.score_nothing_learnt(tests[silent])
-        if task.empty is not None:
-            scores[nothing] = task.empty
-        return scores
-
-    def _outcomes(self, coalitions: Coalitions) -> Ints:
-        """For each coalition −1 if it is empty, the class if it has one class only, else `UNKNOWN`."""
-        from localshapley.kernels.conventions import find_outcomes
-
-        out = np.empty(len(coalitions), dtype=np.int64)
-        find_outcomes(coalitions.indptr, coalitions.players, self._codes, self._task.classes is not None, out)
-        return out
+        prediction = task.room_for(len(coalitions.tests))
+        if len(prediction):
+            self._in_threads(lambda part: self._train(coalitions, part, prediction), todo)
+        of_tests = np.repeat(outcome, np.diff(coalitions.test_indptr))
+        scores, silent = task.score_predictions(coalitions.tests, prediction, of_tests)
+        return Trained(scores, Counts(trivial=len(coalitions) - len(todo), silent=int(silent.sum())))
 
     @abstractmethod
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
@@ -187,10 +128,3 @@ def plain(array: Any, dtype: Any = np.float64) -> AnyArray:
 def _same(value: Any, default: Any) -> bool:
     """Whether a setting has its default value."""
     return value is default or (type(value) is type(default) and bool(value == default))
-
-
-def _one_hot(prediction: Floats) -> Floats:
-    """One at the largest entry of each row, the first of equals."""
-    out = np.zeros_like(prediction)
-    out[np.arange(len(out)), prediction.argmax(axis=1)] = 1
-    return out

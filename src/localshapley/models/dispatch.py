@@ -1,4 +1,4 @@
-"""Which trainer an estimator gets: a compiled one where it gives the same models, else the estimator as it is."""
+"""What the `model` argument means, and which trainer an estimator gets: compiled where that gives the same models."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import os
 from importlib import import_module
 from typing import Any
 
+from localshapley.arrays import AnyArray
+from localshapley.inputs.data import are_amounts
+from localshapley.inputs.model import check_estimator, final_step
+from localshapley.inputs.named import named
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
-from localshapley.models.estimator import Estimator, EstimatorTrainer, final_step
-from localshapley.models.task import Task
+from localshapley.models.estimator import Estimator
+from localshapley.models.model import Model
+from localshapley.models.trainer import Trainer
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
 """Environment variable; 0 trains every model the plain way."""
@@ -25,6 +31,57 @@ _HOME = {
     "sklearn.linear_model.Ridge": ("linear", "RidgeTrainer"),
     "localshapley.models.Head": ("head", "HeadTrainer"),
 }
+_REGISTERED: dict[type, type[CompiledTrainer]] = {}
+
+
+def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[str]]:
+    """The model behind the `model` argument (a name, an estimator or a model), and what the user should know.
+
+    A name stands for a regressor where the labels are amounts.
+    """
+    notes = []
+    if isinstance(model, str):
+        amounts = are_amounts(labels)
+        if amounts and labels.dtype.kind in "iu":
+            notes.append(
+                "y holds so many different whole numbers that they are taken for amounts, and predicted by a "
+                "regressor; give a classifier instead of a name if they are classes."
+            )
+        model = named(model, regression=amounts or model == "ridge")
+    found = model if isinstance(model, Model) else Automatic(model)
+    check_estimator(found.estimator)
+    return found, notes
+
+
+class Automatic(Model):
+    """An estimator that is trained by compiled code where it can be, else the plain way.
+
+    Parameters
+    ----------
+    estimator : estimator object
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
+        """Make the trainer; one that is not compiled says why, if it could have been."""
+        asis = Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
+        final = final_step(self.estimator)
+        kind = compiled_trainer_of(final)
+        if kind is None or os.environ.get(SWITCH, "1").lower() in ("0", "false", "no", "off"):
+            return asis
+        if final is not self.estimator:
+            asis.note = (
+                f"the Pipeline is refitted on every coalition, so {type(final).__name__} uses scikit-learn's fit; to "
+                "train it compiled, transform X and X_test beforehand and give the model alone."
+            )
+            return asis
+        usable = kind.is_usable_for(final, task)
+        if not usable:
+            asis.note = f"{type(final).__name__} uses scikit-learn's fit instead of compiled code: {usable.reason}."
+            return asis
+        return kind(final, task, n_jobs)
 
 
 def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:
@@ -35,6 +92,8 @@ def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:
     ('SVCTrainer', None)
     """
     kind = type(estimator)
+    if kind in _REGISTERED:
+        return _REGISTERED[kind]
     package = ".".join(kind.__module__.split(".")[:2])
     home = _HOME.get(f"{package}.{kind.__qualname__}")
     if home is None:
@@ -43,30 +102,13 @@ def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:
     return found
 
 
-def choose_trainer(
-    model: Any, task: Task, n_jobs: int | None, *, skip_errors: bool = False
-) -> tuple[CompiledTrainer | EstimatorTrainer, str]:
-    """Make the trainer for a model.
+def register(estimator: type, trainer: type[CompiledTrainer]) -> None:
+    """Have estimators of a class trained by a compiled trainer, wherever it says that it is usable.
 
-    Returns
-    -------
-    trainer
-    note : str
-        Why a model that has a compiled trainer runs as it is, where that is not what the user asked for.
+    Parameters
+    ----------
+    estimator : class
+        The very class; subclasses may do anything and are not meant.
+    trainer : subclass of `CompiledTrainer`
     """
-    if isinstance(model, Estimator):
-        return model.trainer(task, n_jobs, skip_errors=skip_errors), ""
-    asis = Estimator(model).trainer(task, n_jobs, skip_errors=skip_errors)
-    final = final_step(model)
-    kind = compiled_trainer_of(final)
-    if kind is None or os.environ.get(SWITCH, "1").lower() in ("0", "false", "no", "off"):
-        return asis, ""
-    if final is not model:
-        return asis, (
-            f"the Pipeline is refitted on every coalition, so {type(final).__name__} runs as it is; transform X and "
-            "X_test beforehand and give the model alone to train it compiled."
-        )
-    usable = kind.is_usable_for(model, task)
-    if not usable:
-        return asis, f"{type(model).__name__} runs as it is, not compiled: {usable.reason}."
-    return kind(model, task, n_jobs), ""
+    _REGISTERED[estimator] = trainer

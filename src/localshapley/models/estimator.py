@@ -8,21 +8,22 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib import effective_n_jobs, parallel_config
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
-from localshapley.arrays import AnyArray, Floats, Indices
+from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
-from localshapley.models.task import Task
-from localshapley.models.trainer import Trained
+from localshapley.inputs.model import final_step, has_random_state, seeded, takes_kernel
+from localshapley.inputs.task import NOTHING, UNKNOWN, Task, one_hot
+from localshapley.models.model import Model
+from localshapley.models.trainer import Counts, Trained, Trainer
 
 
-class Estimator:
+class Estimator(Model):
     """A scikit-learn classifier or regressor that is trained the plain way.
 
     Parameters
@@ -48,98 +49,69 @@ class Estimator:
         return f"Estimator({self.estimator!r})"
 
 
-class EstimatorTrainer:
+class EstimatorTrainer(Trainer):
     """Trains clones of an estimator on coalitions of a task's rows, in `n_jobs` processes.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-    n_jobs : int
-    n_trivial, n_failed, n_silent, n_skipped, first_failure, first_skipped, warnings
-        What happened so far, as in `Trained`.
+    estimator : estimator object
+    task : Task
+    n_jobs : int, optional
+    skip_errors : bool, default=False
+        Whether an error in training, other than the model's refusal of too few rows, counts as nothing learnt.
     """
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (scikit-learn fit)"
         self.n_jobs = effective_n_jobs(n_jobs)
+        self.is_random = has_random_state(estimator)
         self._estimator = seeded(estimator, task.seed)
         self._task = task
         self._skip_errors = skip_errors
-        self.n_trivial = self.n_failed = self.n_silent = self.n_skipped = 0
-        self.first_failure = self.first_skipped = ""
-        self.warnings: Counter[str] = Counter()
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
-        parts = coalitions.parts(1 if self.n_jobs == 1 else 4 * self.n_jobs)
-        results = Parallel(self.n_jobs)(delayed(self.train)(part) for part in parts)
-        for trained in results:
-            self.count(trained)
-        return np.concatenate([trained.scores for trained in results])
-
-    def count(self, trained: Trained) -> None:
-        """Add up what happened."""
-        self.n_trivial += trained.n_trivial
-        self.n_failed += trained.n_failed
-        self.n_silent += trained.n_silent
-        self.n_skipped += trained.n_skipped
-        self.first_failure = self.first_failure or trained.first_failure
-        self.first_skipped = self.first_skipped or trained.first_skipped
-        self.warnings.update(trained.warnings)
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process, with one BLAS thread."""
+        task = self._task
+        outcome = task.outcomes(coalitions.indptr, coalitions.players)
+        counts = Counts(trivial=int((outcome != UNKNOWN).sum()))
+        prediction = task.room_for(len(coalitions.tests))
+        with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), self._alone():
+            warnings.simplefilter("always")
+            for c in np.flatnonzero(outcome == UNKNOWN).tolist():
+                where = slice(coalitions.test_indptr[c], coalitions.test_indptr[c + 1])
+                found = self._predict(coalitions.coalition(c), coalitions.tests_of(c), counts)
+                if found is None:
+                    outcome[c] = NOTHING
+                else:
+                    prediction[where] = found
+        counts.warnings = Counter(w.category.__name__ for w in caught)
+        per_test = np.diff(coalitions.test_indptr)
+        scores, silent = task.score_predictions(coalitions.tests, prediction, np.repeat(outcome, per_test))
+        counts.silent = int(silent.sum())
+        failed = (outcome == NOTHING) & (np.diff(coalitions.indptr) > 0)
+        failed[np.repeat(np.arange(len(coalitions)), per_test)[silent]] = True
+        return Trained(scores, counts, np.flatnonzero(failed).tolist())
 
     def _alone(self) -> AbstractContextManager[Any]:
         """A context in which estimators do not spread their own work, where coalitions are spread already."""
         return parallel_config(backend="sequential") if self.n_jobs > 1 else nullcontext()
 
-    def train(self, coalitions: Coalitions) -> Trained:
-        """Train and score coalitions in this process, with one BLAS thread."""
-        task = self._task
-        result = Trained(np.empty(len(coalitions.tests)))
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), self._alone():
-            warnings.simplefilter("always")
-            for c in range(len(coalitions)):
-                rows, tests = coalitions.coalition(c), coalitions.tests_of(c)
-                where = slice(coalitions.test_indptr[c], coalitions.test_indptr[c + 1])
-                known = _known_outcome(task, rows, tests)
-                if known is not None:
-                    result.n_trivial += 1
-                    result.scores[where] = known
-                    continue
-                try:
-                    model = _fit(self._estimator, task, rows)
-                    result.scores[where], silent = _score_rows(model, task, tests, rows)
-                    result.n_silent += silent
-                    if silent:
-                        result.stand_ins.append(c)
-                    continue
-                except ValueError as error:
-                    # Scikit-learn's word for "cannot learn from so little"; the whole training set was tried before.
-                    result.n_failed += 1
-                    result.first_failure = result.first_failure or f"{len(rows)} rows: {error}"
-                except TrainingError:
-                    raise
-                except Exception as error:
-                    if not self._skip_errors:
-                        raise TrainingError(
-                            f"training on the coalition of rows {rows.tolist()} failed: {type(error).__name__}: {error}"
-                        ) from error
-                    result.n_skipped += 1
-                    result.first_skipped = result.first_skipped or (
-                        f"rows {rows.tolist()}: {type(error).__name__}: {error}"
-                    )
-                result.scores[where] = task.score_nothing_learnt(tests)
-                result.stand_ins.append(c)
-        result.warnings = Counter(w.category.__name__ for w in caught)
-        return result
-
-
-def _known_outcome(task: Task, rows: Indices, tests: Indices) -> Floats | None:
-    """Scores of a coalition whose model is known without training it."""
-    if len(rows) == 0:
-        return task.score_nothing_learnt(tests)
-    if task.codes is not None and (task.codes[rows] == task.codes[rows[0]]).all():
-        return task.score_one_class(int(task.codes[rows[0]]), tests)
-    return None
+    def _predict(self, rows: Indices, tests: Indices, counts: Counts) -> Floats | None:
+        """Train on rows and predict test rows; None where the model refuses the rows."""
+        try:
+            model = _fit(self._estimator, self._task, rows)
+            return _predict_rows(model, self._task, tests, rows)
+        except ValueError as error:
+            # Scikit-learn's word for "cannot learn from so little"; the whole training set was tried before.
+            counts.failed += 1
+            counts.first_failure = counts.first_failure or f"{len(rows)} rows: {error}"
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            if not self._skip_errors:
+                raise TrainingError(f"training on the coalition of rows {rows.tolist()} failed: {what}") from error
+            counts.skipped += 1
+            counts.first_skipped = counts.first_skipped or f"rows {rows.tolist()}: {what}"
+        return None
 
 
 def _fit(estimator: Any, task: Task, rows: Indices) -> Any:
@@ -153,22 +125,17 @@ def _fit(estimator: Any, task: Task, rows: Indices) -> Any:
 def _select(model: Any, X: Any, rows: Indices, columns: Indices) -> Any:
     """Rows of a table; of a kernel matrix (for a model that takes one) the columns of the training rows alone."""
     chosen = _safe_indexing(X, rows)
-    return _safe_indexing(chosen, columns, axis=1) if get_tags(model).input_tags.pairwise else chosen
+    return _safe_indexing(chosen, columns, axis=1) if takes_kernel(model) else chosen
 
 
-def _score_rows(model: Any, task: Task, tests: Indices, rows: Indices) -> tuple[Floats, int]:
-    """Score test rows; those that the model has no answer for count as nothing learnt, and are counted."""
+def _predict_rows(model: Any, task: Task, tests: Indices, rows: Indices) -> Floats:
+    """Predict test rows; NaN for those that the model refuses."""
     try:
-        prediction = predict(model, task, _select(model, task.X_test, tests, rows))
+        return predict(model, task, _select(model, task.X_test, tests, rows))
     except ValueError:
         if len(tests) == 1:
-            return task.score_nothing_learnt(tests), 1
-        one_by_one = [_score_rows(model, task, tests[i : i + 1], rows) for i in range(len(tests))]
-        return np.concatenate([scores for scores, _ in one_by_one]), sum(silent for _, silent in one_by_one)
-    answered = np.isfinite(prediction).reshape(len(tests), -1).all(axis=1)
-    scores = task.score_nothing_learnt(tests)
-    scores[answered] = task.score(task.y_test[tests[answered]], prediction[answered])
-    return scores, int((~answered).sum())
+            return np.full(1 if task.classes is None else (1, task.n_outputs), np.nan)
+        return np.concatenate([_predict_rows(model, task, tests[i : i + 1], rows) for i in range(len(tests))])
 
 
 def predict(model: Any, task: Task, X: Any) -> Floats:
@@ -177,7 +144,7 @@ def predict(model: Any, task: Task, X: Any) -> Floats:
     if task.classes is None:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
     if source == "label":
-        return _one_hot(np.searchsorted(task.classes, model.predict(X)), len(task.classes))
+        return one_hot(np.searchsorted(task.classes, model.predict(X)), len(task.classes))
     columns = np.searchsorted(task.classes, model.classes_)
     if hasattr(model, "predict_proba"):
         out = np.zeros((X.shape[0], len(task.classes)))
@@ -205,25 +172,3 @@ def _softmax(decision: Floats) -> Floats:
     weight = np.exp(decision - decision.max(axis=1, keepdims=True))
     share: Floats = weight / weight.sum(axis=1, keepdims=True)
     return share
-
-
-def _one_hot(codes: AnyArray, n_classes: int) -> Floats:
-    out = np.zeros((len(codes), n_classes))
-    out[np.arange(len(codes)), codes] = 1
-    return out
-
-
-def final_step(estimator: Any) -> Any:
-    """The estimator itself, or the last step of a pipeline."""
-    return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
-
-
-def seeded(estimator: Any, seed: int) -> Any:
-    """A clone whose open random states are set, so that a coalition always gives the same model."""
-    model = clone(estimator)
-    open_states = {
-        name: seed
-        for name, value in model.get_params(deep=True).items()
-        if (name == "random_state" or name.endswith("__random_state")) and value is None
-    }
-    return model.set_params(**open_states)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,12 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, offsets
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.graphs import NodeData
+from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.devices import find_device
-from localshapley.models.task import Task
-from localshapley.supports.base import check_positive, check_whole
+from localshapley.models.trainer import Trained
 
 GRAPHS = ("induced", "full")
 LAUNCHERS = 8
@@ -49,11 +51,10 @@ class GCN:
     weight_decay: float = 5e-4
 
     def __post_init__(self) -> None:
-        check_whole("GCN", "hidden", self.hidden)
-        check_whole("GCN", "epochs", self.epochs)
-        check_positive("GCN", "lr", self.lr)
-        if self.weight_decay != 0:
-            check_positive("GCN", "weight_decay", self.weight_decay)
+        check_whole("GCN(hidden=...)", self.hidden)
+        check_whole("GCN(epochs=...)", self.epochs)
+        check_number("GCN(lr=...)", self.lr, above=0)
+        check_number("GCN(weight_decay=...)", self.weight_decay, least=0)
 
 
 class GCNTrainer(CompiledTrainer):
@@ -68,28 +69,23 @@ class GCNTrainer(CompiledTrainer):
     model : GCN
     task : Task
         Its rows are the training nodes, its test rows the test nodes.
-    adjacency : CSR array of shape (n_nodes, n_nodes)
-        Symmetric, without self-loops.
-    X : CSR array of shape (n_nodes, n_features)
-    train, test : arrays
-        Training nodes and test nodes.
+    data : NodeData
+        The graph, its features, training nodes and test nodes.
     scored : CSR array of shape (n_tests, len(test))
         Test nodes that each test of the games scores, as a sum; a node is scored once for each coalition.
     graph : {"induced", "full"}
         Graph in training and scoring: the coalition and all test nodes, or all nodes.
     device : {"auto", "cpu", "cuda"}
     batch_size : int, optional
-        Networks trained together; by default what suits the device. It changes scores in their last digits.
+        Networks trained together; by default what suits the device. It changes scores up to floating-point
+        rounding.
     """
 
     def __init__(
         self,
         model: GCN,
         task: Task,
-        adjacency: sparse.csr_array,
-        X: sparse.csr_array,
-        train: AnyArray,
-        test: AnyArray,
+        data: NodeData,
         scored: sparse.csr_array,
         *,
         graph: str = "induced",
@@ -101,25 +97,26 @@ class GCNTrainer(CompiledTrainer):
         from localshapley.models.gcn_networks import Networks
 
         assert task.classes is not None
-        self._networks = Networks(model, X.shape[1], len(task.classes), task.seed, torch_device)
-        self._graph = _graph(adjacency, X, test, graph)
-        self._nodes, self._tests = train.astype(np.int32), test.astype(np.int32)
+        self._networks = Networks(model, data.features.shape[1], len(task.classes), task.seed, torch_device)
+        self._graph = _graph(data.edges, data.features, data.test, graph)
+        self._nodes, self._tests = data.train.astype(np.int32), data.test.astype(np.int32)
         self._scored = scored.indptr.astype(np.int64), scored.indices.astype(np.int32)
         self.name = f"GCN (batched, {torch_device})"
         self._n_threads = cpu_count() if torch_device == "cpu" else min(cpu_count(), LAUNCHERS)
         self._most = batch_size or self._networks.most_together(self._n_threads)
         self.batch_size = TAKEN[torch_device]
+        self.is_random = True
+        self.if_silent = "lower the lr"
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process."""
         from localshapley.kernels.receptive import merge_tests, sum_scores
 
         given = coalitions.test_indptr, coalitions.tests, self._scored, len(self._tests)
         merged = merge_tests(*given)
         with self._networks.one_thread_each():
-            scores = super().evaluate(Coalitions(coalitions.indptr, coalitions.players, *merged))
-        found: Floats = sum_scores(*given, *merged, scores)
-        return found
+            trained = super().train(Coalitions(coalitions.indptr, coalitions.players, *merged))
+        return replace(trained, scores=sum_scores(*given, *merged, trained.scores))
 
     def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
         if len(todo):

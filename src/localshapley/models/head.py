@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, check_random_state, validate_data
@@ -17,20 +16,18 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.encoding import encode
+from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.devices import find_device
-from localshapley.models.task import Task
-from localshapley.supports.base import check_positive, check_whole
+from localshapley.models.trainer import Trained
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's own settings."""
-ENCODED_AT_ONCE = 256
-"""Rows that an encoder takes in one go."""
-ROOM = 2**22
-"""Numbers that the rows and weights of heads trained together take."""
 TOGETHER = 128
 """Fewer coalitions than this are not worth a thread."""
 SMALL = 16
@@ -133,14 +130,25 @@ class Head(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class HeadTrainer(CompiledTrainer):
-    """Trains heads of coalitions of similar size together; rows are embedded once."""
+    """Trains heads of coalitions of similar size together; rows are embedded once.
+
+    Parameters
+    ----------
+    estimator : Head
+    task : Task
+    n_jobs : int, optional
+    room : int
+        Numbers that the rows and weights of heads trained together may take.
+    """
 
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = dict.fromkeys(
         ("hidden", "epochs", "lr", "weight_decay", "encoder", "random_state", "device"), lambda value: True
     )
 
-    def __init__(self, estimator: Head, task: Task, n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: Head, task: Task, n_jobs: int | None = None, *, room: int = 2**22) -> None:
         super().__init__(estimator, task, n_jobs)
+        self._room = room
+        self.is_random = estimator.hidden is not None
         assert task.classes is not None
         seed = task.seed if estimator.random_state is None else estimator.random_state
         self._heads = Heads(estimator, _embedded(estimator, task.X), self._codes, len(task.classes), seed)
@@ -149,10 +157,10 @@ class HeadTrainer(CompiledTrainer):
         if self._heads.device.type != "cpu":
             self._n_threads = 1
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process."""
         with _one_thread_each():
-            return super().evaluate(coalitions)
+            return super().train(coalitions)
 
     def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = TOGETHER) -> None:
         super()._in_threads(work, todo, least)
@@ -162,7 +170,7 @@ class HeadTrainer(CompiledTrainer):
 
         sizes = np.diff(coalitions.indptr)[todo]
         order = np.argsort(sizes, kind="stable")
-        for some in _similar(sizes[order], self._heads.n_numbers):
+        for some in _similar(sizes[order], self._heads.n_numbers, self._room):
             chosen = todo[order[some]]
             layers, classes = self._heads.train(_padded([coalitions.coalition(c) for c in chosen]))
             for i, c in enumerate(chosen):
@@ -294,12 +302,12 @@ def _outputs(rows: Tensor, layers: list[Tensor], classes: Tensor) -> Tensor:
     return units.matmul(layers[-2]).add(layers[-1]).masked_fill(classes[:, None] < 0, -np.inf)
 
 
-def _similar(sizes: Ints, n_numbers: Callable[[int], int]) -> Iterator[slice]:
+def _similar(sizes: Ints, n_numbers: Callable[[int], int], room: int) -> Iterator[slice]:
     """Cut ascending sizes of coalitions into slices of similar ones, as many as there is room for."""
     start = 0
     while start < len(sizes):
         stop = int(np.searchsorted(sizes, max(SMALL, 2 * sizes[start]), side="right"))
-        stop = min(stop, start + max(1, ROOM // n_numbers(int(sizes[stop - 1]))))
+        stop = min(stop, start + max(1, room // n_numbers(int(sizes[stop - 1]))))
         yield slice(start, stop)
         start = stop
 
@@ -317,42 +325,10 @@ def _embedded(head: Head, X: Any) -> Floats:
     return plain(rows)
 
 
-def encode(module: Any, X: Any) -> Floats:
-    """Embed rows by a torch module: in evaluation mode, some at a time, where the module is.
-
-    Parameters
-    ----------
-    module : torch.nn.Module
-    X : array, DataFrame or SciPy sparse matrix
-        Rows in the form that the module takes; they become numbers of the type that it computes with.
-
-    Returns
-    -------
-    array of shape (n_rows, n_units)
-    """
-    import torch
-
-    rows = X.toarray() if sparse.issparse(X) else np.asarray(X)
-    like = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
-    was_training = module.training
-    module.eval()
-    try:
-        with torch.no_grad():
-            parts = [
-                module(torch.tensor(rows[start : start + ENCODED_AT_ONCE], dtype=like.dtype, device=like.device))
-                for start in range(0, len(rows), ENCODED_AT_ONCE)
-            ]
-    finally:
-        module.train(was_training)
-    embedded: Floats = torch.cat(parts).flatten(start_dim=1).cpu().double().numpy()
-    return embedded
-
-
 def _check_settings(head: Head) -> None:
-    check_whole("Head", "hidden", head.hidden, optional=True)
-    check_whole("Head", "epochs", head.epochs)
-    check_positive("Head", "lr", head.lr)
-    if head.weight_decay != 0:
-        check_positive("Head", "weight_decay", head.weight_decay)
+    check_whole("Head(hidden=...)", head.hidden, optional=True)
+    check_whole("Head(epochs=...)", head.epochs)
+    check_number("Head(lr=...)", head.lr, above=0)
+    check_number("Head(weight_decay=...)", head.weight_decay, least=0)
     if head.encoder is not None and not (callable(head.encoder) and hasattr(head.encoder, "parameters")):
         raise InvalidArgumentError(f"Head(encoder=...) must be a torch.nn.Module; got {head.encoder!r}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import comb
 from typing import TYPE_CHECKING, Any
@@ -14,21 +15,26 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.distances import distances, metric_of
 from localshapley.games import SupportGraph
-from localshapley.models.compiled import UNKNOWN, CompiledTrainer, plain
-from localshapley.models.task import Task
-from localshapley.progress import Progress
+from localshapley.inputs.task import UNKNOWN, Task
+from localshapley.models.compiled import CompiledTrainer, plain
+from localshapley.models.trainer import Counts, Trained
 
 if TYPE_CHECKING:
     from localshapley.kernels.neighbours import Labels, Vote
-
-MAX_DISTANCES = 2**27
-"""Up to so many distances are kept; beyond, those of a few test rows at a time are computed again."""
 
 
 class KNNTrainer(CompiledTrainer):
     """K nearest neighbours, classifier or regressor, with equal weights or weights by distance.
 
     Equally near rows count as nearer in the order of their index; scikit-learn leaves that to its search.
+
+    Parameters
+    ----------
+    estimator : KNeighborsClassifier or KNeighborsRegressor
+    task : Task
+    n_jobs : int, optional
+    max_distances : int
+        Up to so many distances are kept; beyond, those of a few test rows at a time are computed again.
     """
 
     settings = {  # noqa: RUF012
@@ -41,7 +47,7 @@ class KNNTrainer(CompiledTrainer):
     irrelevant = frozenset({"algorithm", "leaf_size", "n_jobs"})
     takes_sparse = True
 
-    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_distances: int = 2**27) -> None:
         super().__init__(estimator, task, n_jobs)
         self._n_neighbors = min(int(estimator.n_neighbors), task.X.shape[0])
         self._by_distance = estimator.weights == "distance"
@@ -49,24 +55,26 @@ class KNNTrainer(CompiledTrainer):
         self._n_classes = 0 if task.classes is None else len(task.classes)
         self._targets = plain(task.y if task.codes is None else task.codes)
         n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
-        self._block = n_tests if n_rows * n_tests <= MAX_DISTANCES else max(1, MAX_DISTANCES // n_rows)
+        self._block = n_tests if n_rows * n_tests <= max_distances else max(1, max_distances // n_rows)
         self._distances: Floats = np.empty((0, n_rows))  # of the test rows at hand
         self._row_of_test: Ints = np.full(n_tests, -1)
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Score every coalition; returns one number for each of its test rows, flat."""
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Score coalitions in this process."""
         n_tests = self._task.X_test.shape[0]
         if self._block == n_tests:
             if not len(self._distances):
                 self._measure(np.arange(n_tests))
-            return super().evaluate(coalitions)
-        before, out = self.n_trivial, np.empty(len(coalitions.tests))
+            return super().train(coalitions)
+        outcome = self._task.outcomes(coalitions.indptr, coalitions.players)
+        out = Trained(np.empty(len(coalitions.tests)), Counts(trivial=int((outcome != UNKNOWN).sum())))
         needed = np.unique(coalitions.tests)
         for start in range(0, len(needed), self._block):
             self._measure(needed[start : start + self._block])
             here = self._row_of_test[coalitions.tests] >= 0
-            out[here] = super().evaluate(coalitions.only(here))
-        self.n_trivial = before + int((self._outcomes(coalitions) != UNKNOWN).sum())
+            part = super().train(coalitions.only(here))
+            out.scores[here] = part.scores
+            out.counts.silent += part.counts.silent
         return out
 
     def _measure(self, tests: AnyArray) -> None:
@@ -95,10 +103,12 @@ class KNNTrainer(CompiledTrainer):
         kind, floor = _kind(self._task.score), float(getattr(self._task.score, "floor", 0.0))
         return self._n_neighbors, self._by_distance, self._n_classes, -1 if kind is None else kind, floor
 
-    def count_classes(self, graph: SupportGraph) -> int | None:
-        """Number of classes of coalitions, over all test rows; None where the score cannot be read from votes."""
-        if _kind(self._task.score) is None:
-            return None
+    def solver(self) -> KNNTrainer | None:
+        """Itself, where the score can be read from votes."""
+        return self if _kind(self._task.score) is not None else None
+
+    def count_classes(self, graph: SupportGraph) -> int:
+        """Number of classes of coalitions, over all test rows."""
         return sum(self._classes_by_test(graph))
 
     def _classes_by_test(self, graph: SupportGraph) -> list[int]:
@@ -119,15 +129,14 @@ class KNNTrainer(CompiledTrainer):
 
         return [classes(n, c) for n, c in zip(graph.support_sizes.tolist(), counted.tolist(), strict=True)]
 
-    def solve(self, graph: SupportGraph, bar: Progress) -> Floats:
-        """Exact values of the players of every test row's support, in the order of `graph.N`."""
+    def solve(self, graph: SupportGraph, out: Floats) -> Iterator[int]:
+        """Write exact values, as `models.trainer.Solver` says."""
         from localshapley.kernels.knn_classes import class_values
 
-        assert _kind(self._task.score) is not None, "count_classes() is to be asked first"
+        assert _kind(self._task.score) is not None, "solver() is to be asked first"
         labels, vote = self._labels(), self._vote()
         away = self._distances_within(*graph.N)
         nothing = plain(self._task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
-        out = np.empty(len(graph.N[1]))
 
         def work(tests: Ints) -> None:
             class_values(graph.N, tests, away, labels, vote, nothing, out)
@@ -135,8 +144,7 @@ class KNNTrainer(CompiledTrainer):
         classes = np.array(self._classes_by_test(graph), dtype=np.float64)
         for tests in np.array_split(np.arange(graph.n_tests), max(1, min(graph.n_tests, int(classes.sum() // 2**26)))):
             self._in_threads(work, tests, least=1)
-            bar.advance(int(classes[tests].sum()))
-        return out
+            yield int(classes[tests].sum())
 
     def _labels(self) -> Labels:
         """What is to be predicted, and the scores of predicting each class, as kernels take them."""
@@ -149,34 +157,34 @@ class KNNTrainer(CompiledTrainer):
                 tables[i] = self._task.score(np.full(self._n_classes, int(label)), certain)
         return self._targets, truths, tables, plain(of_test, np.int64)
 
-    def can_walk(self) -> bool:
-        """Whether prefixes of permutations can be scored one from the other."""
+    def walker(self) -> KNNTrainer | None:
+        """Itself, where the score can be read from votes and all distances are at hand."""
         if _kind(self._task.score) is None or self._block < self._task.X_test.shape[0]:
-            return False
+            return None
         if not len(self._distances):
             self._measure(np.arange(self._task.X_test.shape[0]))
-        return bool(np.isfinite(self._distances).all())
+        return self if np.isfinite(self._distances).all() else None
 
     def walk(
         self,
         graph: SupportGraph,
         order: Indices,
-        nothing: Floats,
-        whole: Floats,
-        tolerance: float,
-        patience: int,
+        ends: tuple[Floats, Floats],
+        limits: tuple[float, int],
         sums: Floats,
     ) -> tuple[Ints, int]:
-        """Score the prefixes of permutations, as `baselines.walks.Walker` says."""
+        """Score the prefixes of permutations, as `models.trainer.Walker` says."""
         from localshapley.kernels.knn_walks import walk_neighbours
 
-        assert _kind(self._task.score) is not None, "can_walk() is to be asked first"
+        assert _kind(self._task.score) is not None, "walker() is to be asked first"
         labels, vote = self._labels(), self._vote()
-        games, ends = (graph.indptr, *graph.tests_of_games), (nothing, whole, tolerance, patience)
+        games = (graph.indptr, *graph.tests_of_games)
         lengths, scored = np.empty((len(order), graph.n_games), dtype=np.int64), np.zeros(len(order), dtype=np.int64)
 
         def work(draws: Ints) -> None:
-            walk_neighbours(draws, order, games, self._distances, labels, vote, ends, (sums, lengths, scored))
+            walk_neighbours(
+                draws, order, games, self._distances, labels, vote, (*ends, *limits), (sums, lengths, scored)
+            )
 
         self._in_threads(work, np.arange(len(order)), least=1)
         return lengths, int(scored.sum())

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import plain
-from localshapley.models.pairs import PairTrainer, pairs_fit
-from localshapley.models.task import Task
+from localshapley.models.pairs import MAX_PAIRS, PairTrainer
 
 if TYPE_CHECKING:
     from localshapley.kernels.linear import Rows
@@ -35,13 +35,13 @@ def _one_of(*names: str) -> Callable[[Any], bool]:
 class _LinearTrainer(PairTrainer):
     """What linear models share: rows, and inner products of those that have occurred in coalitions."""
 
-    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
-        super().__init__(estimator, task, n_jobs)
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_pairs: int = MAX_PAIRS) -> None:
+        super().__init__(estimator, task, n_jobs, max_pairs=max_pairs)
         self._intercept = bool(estimator.fit_intercept)
         if sparse.issparse(task.X):
             self._rows = _sparse_rows(task)
         else:
-            self._rows = _dense_rows(task, self._intercept)
+            self._rows = _dense_rows(task, self._intercept, self._keeps_pairs)
             self._is_known[:] = self._rows[2].size == 0
 
     def _learn_pairs(self, rows: Indices, part: Ints) -> None:
@@ -100,12 +100,12 @@ def _sparse_rows(task: Task) -> Rows:
     return none, none, plain((X @ X.T).toarray()), plain((X_test @ X.T).toarray())
 
 
-def _dense_rows(task: Task, centred: bool) -> Rows:
+def _dense_rows(task: Task, centred: bool, keeps_pairs: bool) -> Rows:
     """Rows (less their mean, which the intercept makes up for), and room for their products where these are kept."""
     X, X_test = plain(task.X), plain(task.X_test)
     if centred:
         middle = X.mean(axis=0)
         X, X_test = X - middle, X_test - middle
-    keeps = X.shape[1] > FEW_FEATURES and pairs_fit(task)
+    keeps = X.shape[1] > FEW_FEATURES and keeps_pairs
     gram, cross = (np.empty((len(table), len(X)) if keeps else (0, 0)) for table in (X, X_test))
     return X, X_test, gram, cross

@@ -11,9 +11,7 @@ from localshapley.arrays import AnyArray, Indices, Ints, Masks, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.models.trainer import Trained, Trainer, Worker
-
-COUNTS = ("n_trivial", "n_failed", "first_failure", "n_skipped", "first_skipped", "n_silent", "warnings")
+from localshapley.models.trainer import Trained, Trainer
 
 
 class Owners:
@@ -72,42 +70,50 @@ def _sorted(indptr: Ints, rows: Indices) -> Indices:
     return ordered
 
 
-class OwnersTrainer:
-    """Trains coalitions of owners with the trainer of their rows."""
+class OwnersTrainer(Trainer):
+    """Trains coalitions of owners with the trainer of their rows.
 
-    def __init__(self, inner: Trainer, owners: Owners) -> None:
-        self.inner, self.owners, self.name = inner, owners, inner.name
+    Parameters
+    ----------
+    inner : Trainer
+    owners : Owners
+    allowed : bool array of shape (n_folds, n_rows), optional
+        Rows that the test rows of each fold may learn from: an owner joins with these alone.
+    fold_of_test : int array of shape (n_tests,), optional
+    """
 
-    def evaluate(self, coalitions: Coalitions) -> AnyArray:
-        """Train and score every coalition."""
-        return self.inner.evaluate(self.owners.rows_of(coalitions))
-
-    def __getattr__(self, name: str) -> Any:
-        if name in COUNTS:  # what happened in training is known to the trainer of the rows
-            return getattr(self.inner, name)
-        raise AttributeError(name)
-
-
-class OwnersWorker(OwnersTrainer):
-    """The same, where the trainer of the rows can be sent to other processes."""
-
-    inner: Any
-
-    @property
-    def n_jobs(self) -> int:
-        """Processes that train."""
-        return int(self.inner.n_jobs)
+    def __init__(
+        self, inner: Trainer, owners: Owners, allowed: AnyArray | None = None, fold_of_test: Ints | None = None
+    ) -> None:
+        self.name, self.n_jobs, self.batch_size = inner.name, inner.n_jobs, inner.batch_size
+        self.is_random, self.if_silent = inner.is_random, inner.if_silent
+        self._inner, self._owners = inner, owners
+        self._allowed, self._fold_of_test = allowed, fold_of_test
 
     def train(self, coalitions: Coalitions) -> Trained:
-        """Train and score coalitions in this process."""
-        trained: Trained = self.inner.train(self.owners.rows_of(coalitions))
-        return trained
+        """Train and score coalitions in this process; with folds, once for each fold that has a test row of it."""
+        if self._allowed is None or self._fold_of_test is None:
+            return self._inner.train(self._owners.rows_of(coalitions))
+        coalition = np.repeat(np.arange(len(coalitions)), np.diff(coalitions.test_indptr))
+        fold = self._fold_of_test[coalitions.tests]
+        order = np.lexsort((fold, coalition))
+        pairs, counts = np.unique(np.stack([coalition, fold])[:, order], axis=1, return_counts=True)
+        again = [coalitions.coalition(c) for c in pairs[0]]
+        apart = Coalitions(
+            offsets(np.array([len(c) for c in again], dtype=np.int64)),
+            np.concatenate([np.empty(0, dtype=np.int32), *again]),
+            offsets(counts),
+            coalitions.tests[order],
+        )
+        trained = self._inner.train(_only(self._owners.rows_of(apart), self._allowed[pairs[1]]))
+        scores = np.empty(len(order))
+        scores[order] = trained.scores
+        return Trained(scores, trained.counts, np.unique(pairs[0][trained.stand_ins]).tolist())
 
-    def count(self, trained: Trained) -> None:
-        """Add up what happened."""
-        self.inner.count(trained)
 
-
-def of_owners(trainer: Trainer, owners: Owners) -> OwnersTrainer:
-    """The trainer of owners' coalitions."""
-    return (OwnersWorker if isinstance(trainer, Worker) else OwnersTrainer)(trainer, owners)
+def _only(coalitions: Coalitions, allowed: AnyArray) -> Coalitions:
+    """The coalitions without the rows that are not allowed to each."""
+    coalition = np.repeat(np.arange(len(coalitions)), np.diff(coalitions.indptr))
+    kept = allowed[coalition, coalitions.players]
+    indptr = offsets(np.bincount(coalition[kept], minlength=len(coalitions)))
+    return Coalitions(indptr, coalitions.players[kept], coalitions.test_indptr, coalitions.tests)

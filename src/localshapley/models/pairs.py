@@ -9,42 +9,51 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Indices, Ints
+from localshapley.arrays import Indices, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable
-from localshapley.models.task import Task
+from localshapley.models.trainer import Trained
 
 MAX_PAIRS = 2**27
-"""Up to so many pairs of rows are kept (1 GiB); beyond, those of a coalition are computed when it is trained."""
+"""1 GiB of them."""
 
 
 class PairTrainer(CompiledTrainer):
-    """A trainer that keeps a number for every pair of rows: an inner product, a distance or a kernel value."""
+    """A trainer that keeps a number for every pair of rows: an inner product, a distance or a kernel value.
+
+    Parameters
+    ----------
+    estimator, task, n_jobs
+    max_pairs : int
+        Up to so many pairs are kept; beyond, those of a coalition are computed when it is trained.
+    """
 
     takes_sparse = True
 
-    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_pairs: int = MAX_PAIRS) -> None:
         super().__init__(estimator, task, n_jobs)
         self._estimator = estimator
+        self._keeps_pairs = pairs_fit(task, max_pairs)
         self._is_known = np.full(task.X.shape[0], True)  # rows whose pairs need not be computed (any more)
         self._learning = Lock()
 
     @classmethod
-    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
+    def is_usable_for(cls, estimator: Any, task: Task, max_pairs: int = MAX_PAIRS) -> Usable:
         """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
         usable = super().is_usable_for(estimator, task)
-        if usable and sparse.issparse(task.X) and not pairs_fit(task):
+        if usable and sparse.issparse(task.X) and not pairs_fit(task, max_pairs):
             return Usable(f"a sparse X of {task.X.shape[0]} rows")
         return usable
 
     def __reduce__(self) -> Any:
         return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the pairs that it needs
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process."""
         with self._learning:
             self._learn(coalitions.players)
-        return super().evaluate(coalitions)
+        return super().train(coalitions)
 
     def _learn(self, players: Indices) -> None:
         """Compute the pairs of rows that are new with each other and with those that are known."""
@@ -63,7 +72,7 @@ class PairTrainer(CompiledTrainer):
         """Compute the pairs of the rows at the places `part` with those before them, and with all test rows."""
 
 
-def pairs_fit(task: Task) -> bool:
+def pairs_fit(task: Task, max_pairs: int = MAX_PAIRS) -> bool:
     """Whether all pairs of training rows with each other and with test rows may be kept."""
     n_rows = int(task.X.shape[0])
-    return n_rows * (n_rows + int(task.X_test.shape[0])) <= MAX_PAIRS
+    return n_rows * (n_rows + int(task.X_test.shape[0])) <= max_pairs

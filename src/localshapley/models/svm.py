@@ -14,19 +14,14 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import Usable, plain
 from localshapley.models.estimator import predict
-from localshapley.models.pairs import PairTrainer, pairs_fit
-from localshapley.models.task import Task
+from localshapley.models.pairs import MAX_PAIRS, PairTrainer
 
 if TYPE_CHECKING:
     from localshapley.kernels.gram import Kernel, Rows
 
-MAX_ROWS = 2048
-"""Larger coalitions are left to scikit-learn: a matrix of their own would take much memory and gain little time."""
-EXACT_FEATURES = 64
-"""Up to so many features, `gamma="scale"` of the RBF kernel has the last bit that scikit-learn has, so that decisions
-which hang on rounding, between rows of a few whole numbers, are the same; beyond, it would cost too much time."""
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
 
@@ -39,6 +34,16 @@ class _MachineTrainer(PairTrainer):
 
     A pair is computed when its rows have occurred in coalitions, and kept: as a kernel value where gamma is given, as
     an inner product or squared distance where it depends on the coalition (`gamma="scale"`).
+
+    Parameters
+    ----------
+    estimator, task, n_jobs, max_pairs
+    max_rows : int
+        Larger coalitions are left to scikit-learn: a matrix of their own would take much memory and gain little time.
+    exact_features : int
+        Up to so many features, `gamma="scale"` of the RBF kernel has the last bit that scikit-learn has, so that
+        decisions which hang on rounding, between rows of a few whole numbers, are the same; beyond, it would cost too
+        much time.
     """
 
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
@@ -52,10 +57,20 @@ class _MachineTrainer(PairTrainer):
     }
     irrelevant = frozenset({"cache_size", "random_state", "verbose"})
 
-    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        task: Task,
+        n_jobs: int | None = None,
+        *,
+        max_pairs: int = MAX_PAIRS,
+        max_rows: int = 2048,
+        exact_features: int = 64,
+    ) -> None:
         from localshapley.kernels import gram
 
-        super().__init__(estimator, task, n_jobs)
+        super().__init__(estimator, task, n_jobs, max_pairs=max_pairs)
+        self._max_rows = max_rows
         kinds = {"poly": gram.POLYNOMIAL, "rbf": gram.RBF, "sigmoid": gram.SIGMOID}
         kind = kinds.get(estimator.kernel, gram.LINEAR)
         self._gamma: float | None = 1.0 if kind == gram.LINEAR else _given_gamma(estimator, task)
@@ -65,13 +80,12 @@ class _MachineTrainer(PairTrainer):
         elif sparse.issparse(task.X):
             self._rows = _sparse_rows(task, kind)
         else:
-            keeps = pairs_fit(task)
-            self._rows = _dense_rows(task, kind, keeps)
-            finished = keeps and self._gamma is not None
-            self._is_known[:] = not keeps
+            self._rows = _dense_rows(task, kind, self._keeps_pairs)
+            finished = self._keeps_pairs and self._gamma is not None
+            self._is_known[:] = not self._keeps_pairs
         self._kernel: Kernel = (kind, int(estimator.degree), float(estimator.coef0), finished)
         self._C, self._tol, self._shrinking = float(estimator.C), float(estimator.tol), bool(estimator.shrinking)
-        is_exact = not sparse.issparse(task.X) and (kind != gram.RBF or task.X.shape[1] <= EXACT_FEATURES)
+        is_exact = not sparse.issparse(task.X) and (kind != gram.RBF or task.X.shape[1] <= exact_features)
         self._moments = None if is_exact or self._gamma is not None else _moments(task.X)
 
     def _learn_pairs(self, rows: Indices, part: Ints) -> None:
@@ -80,7 +94,7 @@ class _MachineTrainer(PairTrainer):
         learn_pairs(self._kernel, 0.0 if self._gamma is None else self._gamma, self._rows, rows, part)
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        is_small = np.diff(coalitions.indptr)[todo] <= MAX_ROWS
+        is_small = np.diff(coalitions.indptr)[todo] <= self._max_rows
         if is_small.any():
             self._train_small(coalitions, todo[is_small], out)
         for c in todo[~is_small]:
@@ -124,9 +138,9 @@ class SVCTrainer(_MachineTrainer):
     }
 
     @classmethod
-    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
+    def is_usable_for(cls, estimator: Any, task: Task, max_pairs: int = MAX_PAIRS) -> Usable:
         """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
-        usable = super().is_usable_for(estimator, task)
+        usable = super().is_usable_for(estimator, task, max_pairs)
         has_pairs = task.classes is not None and len(task.classes) > 2
         if usable and estimator.decision_function_shape == "ovo" and has_pairs and task.score.source != "label":
             return Usable("decision_function_shape='ovo'")

@@ -1,26 +1,57 @@
-"""What the engine asks of a trainer."""
+"""What trains coalitions: one primitive, and what a trainer may know beyond it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
+import numpy as np
 from joblib.parallel import get_active_backend
 
-from localshapley.arrays import Floats
+from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
-from localshapley.progress import Progress
 
 
-class Trainer(Protocol):
-    """Trains coalitions and scores them on their test rows."""
+@dataclass
+class Counts:
+    """What happened while coalitions were trained.
 
-    name: str
+    Attributes
+    ----------
+    trivial : int
+        Coalitions that needed no training: empty, or of one class.
+    failed : int
+        Coalitions that the model refused (too few rows for it).
+    skipped : int
+        Coalitions whose training raised an error that was to be skipped.
+    silent : int
+        Predictions that were NaN or infinite, or that the model refused to make.
+    first_failure, first_skipped : str
+    warnings : Counter
+        Names of the warnings that fits gave, with their number.
+    """
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Train and score every coalition; returns one number for each of its test rows, flat."""
+    trivial: int = 0
+    failed: int = 0
+    skipped: int = 0
+    silent: int = 0
+    first_failure: str = ""
+    first_skipped: str = ""
+    warnings: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Add what happened elsewhere, or later."""
+        self.trivial += other.trivial
+        self.failed += other.failed
+        self.skipped += other.skipped
+        self.silent += other.silent
+        self.first_failure = self.first_failure or other.first_failure
+        self.first_skipped = self.first_skipped or other.first_skipped
+        self.warnings.update(other.warnings)
 
 
 @dataclass
@@ -31,56 +62,141 @@ class Trained:
     ----------
     scores : array
         One number for each test row of each coalition, flat.
-    n_trivial : int
-        Coalitions that needed no training: empty, or of one class.
-    n_failed : int
-        Coalitions that the model refused (too few rows for it); they count as nothing learnt.
-    n_silent : int
-        Predictions that the model had no answer for; they count as nothing learnt.
-    n_skipped : int
-        Coalitions whose training raised an error that was to be skipped; they count as nothing learnt.
-    first_failure, first_skipped : str
+    counts : Counts
     stand_ins : list of int
         Coalitions with a score that stands for a failure; it is not to be remembered.
-    warnings : Counter
-        Names of the warnings that fits gave, with their number.
     """
 
     scores: Floats
-    n_trivial: int = 0
-    n_failed: int = 0
-    n_silent: int = 0
-    n_skipped: int = 0
-    first_failure: str = ""
-    first_skipped: str = ""
+    counts: Counts = field(default_factory=Counts)
     stand_ins: list[int] = field(default_factory=list)
-    warnings: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Trained], sizes: Sequence[int]) -> Trained:
+        """Put together what came of parts with so many coalitions."""
+        out = cls(np.concatenate([part.scores for part in parts]) if parts else np.empty(0))
+        first = 0
+        for part, size in zip(parts, sizes, strict=True):
+            out.counts.add(part.counts)
+            out.stand_ins += [first + c for c in part.stand_ins]
+            first += size
+        return out
 
 
-@runtime_checkable
-class Worker(Protocol):
-    """A trainer that can be sent to other processes, `n_jobs` of them: it trains there and counts here."""
+class Trainer(ABC):
+    """Trains coalitions and scores them on their test rows.
 
-    n_jobs: int
+    Same coalition, same score: whatever else is in the batch, in whichever process.
 
+    Attributes
+    ----------
+    name : str
+    n_jobs : int
+        Processes to spread coalitions over; 1 trains in this one.
+    batch_size : int or None
+        Coalitions per call, for a trainer whose scores depend on what is trained together, up to floating-point
+        rounding; None lets the time that trainings take decide.
+    is_random : bool
+        Whether the model draws random numbers, so that another seed gives other scores.
+    note : str
+        What the user should know about how coalitions are trained.
+    if_silent : str
+        What to do about predictions that are NaN or infinite, where something can be done.
+    """
+
+    name: str
+    n_jobs: int = 1
+    batch_size: int | None = None
+    is_random: bool = False
+    note: str = ""
+    if_silent: str = ""
+
+    @abstractmethod
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
 
-    def count(self, trained: Trained) -> None:
-        """Add up what happened."""
+    def evaluate(self, coalitions: Coalitions) -> Floats:
+        """Scores alone: one number for each test row of each coalition, flat."""
+        return self.train(coalitions).scores
+
+    def solver(self) -> Solver | None:
+        """What gives exact values without training, where the model and the score allow it."""
+        return None
+
+    def walker(self) -> Walker | None:
+        """What scores the prefixes of a permutation one from the other, where the model and the score allow it."""
+        return None
+
+    def notes(self, counts: Counts) -> list[str]:
+        """What a reader of the values should know of what happened in training."""
+        found = []
+        if counts.failed:
+            found.append(
+                f"{counts.failed} coalitions were too small for the model and are scored like the empty coalition "
+                f"(first: {counts.first_failure})."
+            )
+        if counts.skipped:
+            found.append(
+                f"{counts.skipped} coalitions failed to train and are scored like the empty coalition: the values are "
+                f"biased (first: {counts.first_skipped})."
+            )
+        if counts.silent:
+            remedy = f"; {self.if_silent}" if self.if_silent else ""
+            found.append(
+                f"{counts.silent} predictions were missing, NaN or infinite and are scored like the empty "
+                f"coalition{remedy}."
+            )
+        return found + [f"{count} fits gave a {name}." for name, count in sorted(counts.warnings.items())]
 
 
-@runtime_checkable
 class Solver(Protocol):
-    """A trainer whose coalitions fall into classes of equal scores with known weights: exact without training."""
+    """Exact values by classes of coalitions that have equal scores and known weights."""
 
     name: str
 
-    def count_classes(self, graph: SupportGraph) -> int | None:
-        """Number of classes, over all test rows; None where the score does not allow it."""
+    def count_classes(self, graph: SupportGraph) -> int:
+        """Number of classes, over all test rows."""
 
-    def solve(self, graph: SupportGraph, bar: Progress) -> Floats:
-        """Exact values of the players of every test row's support, in the order of `graph.N`."""
+    def solve(self, graph: SupportGraph, out: Floats) -> Iterator[int]:
+        """Write the values of the players of every test row's support to `out`, in the order of `graph.N`.
+
+        Yields the number of classes scored, some at a time.
+        """
+
+
+class Walker(Protocol):
+    """Scores of the prefixes of permutations, each from the one before."""
+
+    def walk(
+        self,
+        graph: SupportGraph,
+        order: Indices,
+        ends: tuple[Floats, Floats],
+        limits: tuple[float, int],
+        sums: Floats,
+    ) -> tuple[Ints, int]:
+        """Score the prefixes of permutations.
+
+        Parameters
+        ----------
+        graph : SupportGraph
+        order : array of shape (n_draws, n_slots)
+            Players of each game in the order of their arrival.
+        ends : two arrays of shape (n_tests,)
+            Scores of the empty and of the full coalition, in the order of `graph.tests`.
+        limits : tolerance and patience
+            When a test row ends its walk, as in `TMC`; never, if the tolerance is 0.
+        sums : array of shape (n_draws, n_slots + n_games)
+            Gets the score of each prefix, summed over the test rows of the game, at the place of its size; places of
+            game `g` start at ``graph.indptr[g] + g``, and its first one, for the empty prefix, is given.
+
+        Returns
+        -------
+        lengths : array of shape (n_draws, n_games)
+            Size of the last prefix that a test row needed.
+        n_scores : int
+            Scores needed.
+        """
 
 
 def on_cluster() -> bool:

@@ -11,9 +11,9 @@ from sklearn.utils import check_random_state
 
 from localshapley.arrays import Floats, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.model import seeded
+from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable, plain
-from localshapley.models.estimator import seeded
-from localshapley.models.task import Task
 
 CRITERIA = ("gini", "entropy", "log_loss", "squared_error")
 MAX_TABLE = 256
@@ -57,6 +57,7 @@ class TreeTrainer(CompiledTrainer):
         self._min_split = np.maximum(_by_size(estimator.min_samples_split, n_rows), 2 * self._min_leaf)
         self._min_decrease = float(estimator.min_impurity_decrease)
         self._seed = int(check_random_state(seeded(estimator, task.seed).random_state).randint(0, 2**31 - 1))
+        self.is_random = self._max_features < n_columns
         self._terms = _terms(min(n_rows, MAX_TABLE) if self._criterion == ENTROPY else 0)
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -11,12 +11,35 @@ from joblib import effective_n_jobs
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
-from localshapley.models.trainer import Trained
+from localshapley.models.trainer import Trained, Trainer
 
 Utility: TypeAlias = Callable[[Indices, Indices], Floats]
 
 
-class UtilityTrainer:
+def as_trainer(utility: Any, n_jobs: int | None = None) -> Trainer:
+    """The trainer behind the `utility` argument: a trainer, an object that scores many coalitions, or a function."""
+    if isinstance(utility, Trainer):
+        return utility
+    if callable(getattr(utility, "evaluate", None)):
+        return BatchUtilityTrainer(utility)
+    if callable(utility):
+        return UtilityTrainer(utility, n_jobs)
+    raise InvalidArgumentError(f"utility must be a function (coalition, tests) -> scores; got {utility!r}.")
+
+
+class BatchUtilityTrainer(Trainer):
+    """Has an object with `evaluate(coalitions) -> scores` score many coalitions in one call, in this process."""
+
+    def __init__(self, utility: Any) -> None:
+        self.name = getattr(utility, "name", type(utility).__name__)
+        self._utility = utility
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Score coalitions in this process."""
+        return Trained(np.asarray(self._utility.evaluate(coalitions), dtype=np.float64))
+
+
+class UtilityTrainer(Trainer):
     """Calls `utility(coalition, tests)` for each coalition and checks what comes back."""
 
     def __init__(self, utility: Utility, n_jobs: int | None = None) -> None:
@@ -24,16 +47,9 @@ class UtilityTrainer:
         self._utility = utility
         self.n_jobs = effective_n_jobs(n_jobs)
 
-    def evaluate(self, coalitions: Coalitions) -> Floats:
-        """Score every coalition; returns one number for each of its test rows, flat."""
-        return self.train(coalitions).scores
-
     def train(self, coalitions: Coalitions) -> Trained:
         """Score coalitions in this process."""
         return Trained(_call(self._utility, coalitions))
-
-    def count(self, trained: Trained) -> None:
-        """Nothing is counted."""
 
 
 def _call(utility: Utility, coalitions: Coalitions) -> Floats:

@@ -12,8 +12,6 @@ from markupsafe import Markup, escape
 HEIGHT = 240
 BOTTOM = 24  # pixels for the names of the ticks
 LINE = 22  # pixels of a line in a chart of lines
-WIDTH = 1.96
-"""Standard errors to each side of an interval that holds the value 19 times out of 20."""
 
 
 def tag(name: str, *children: object, **attributes: object) -> Markup:

@@ -1,4 +1,4 @@
-"""The summary as an HTML page that needs nothing from a network."""
+"""The page: its sections one after the other, in one HTML file that needs nothing from a network."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import json as json_format
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template, select_autoescape
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
 
 from localshapley.coalitions.exact import Levels
+from localshapley.errors import InvalidArgumentError
 from localshapley.locality import LocalityGap
-from localshapley.report.figures import MAX_LINES, charts_of, tables_of
-from localshapley.report.summary import summarise
-from localshapley.report.tables import show, to_script
+from localshapley.report.rows import Rows
+from localshapley.report.sections import SECTIONS, Context, Section
+from localshapley.report.tables import Table, show, to_script
 from localshapley.valuation import Valuation
+from localshapley.valuation.plots import INTERVAL
 
 if TYPE_CHECKING:
     from localshapley.tasks import Curves
 
-PAGE = 25
+FORMAT = "localshapley report 2"
+PAGE_SIZE = 25
 """Rows of a table that are there without JavaScript, and on its first page with it."""
 
 
@@ -40,6 +45,7 @@ def write_report(
     preparation: str | Sequence[str] | None = None,
     title: str = "Data valuation",
     json: bool | str | Path | None = None,
+    sections: Sequence[Section] | None = None,
 ) -> None:
     """Write a page about a valuation, in one HTML file that opens anywhere.
 
@@ -67,6 +73,8 @@ def write_report(
     title : str, default="Data valuation"
     json : bool or path, optional
         Where to write what the page says as JSON as well; True takes `path` with the ending ``.json``.
+    sections : list of Section, optional
+        What the page is made of, in this order; ``localshapley.report.SECTIONS`` if it is not given.
 
     Examples
     --------
@@ -88,34 +96,128 @@ def write_report(
         gap=gap,
         image_shape=image_shape,
         preparation=preparation,
+        sections=sections,
     )
-    Path(path).write_text(render(summary), encoding="utf-8")
+    Path(path).write_text(render(summary, sections), encoding="utf-8")
     if json is not None and json is not False:
         beside = Path(path).with_suffix(".json") if json is True else Path(json)
         beside.write_text(json_format.dumps(summary, ensure_ascii=False, allow_nan=False), encoding="utf-8")
 
 
-def render(summary: dict[str, Any]) -> str:
-    """Turn a summary into HTML; every text in it is escaped."""
-    tables = tables_of(summary)
-    return _template().render(
-        **summary,
-        tables=tables,
-        charts=charts_of(summary),
-        data=to_script(tables),
-        show=show,
-        page_size=PAGE,
-        max_lines=MAX_LINES,
+def summarise(
+    valuation: Valuation,
+    rows: Any = None,
+    levels: Levels | None = None,
+    title: str = "Data valuation",
+    *,
+    y: Any = None,
+    suspects: pd.DataFrame | None = None,
+    curves: Curves | None = None,
+    owners: pd.DataFrame | None = None,
+    gap: LocalityGap | None = None,
+    image_shape: Sequence[int] | None = None,
+    preparation: str | Sequence[str] | None = None,
+    n_shown: int = 10,
+    sections: Sequence[Section] | None = None,
+) -> dict[str, Any]:
+    """Collect what the page shows; the arguments are those of `write_report`.
+
+    Parameters
+    ----------
+    n_shown : int, default=10
+        Rows of highest and of lowest value to show.
+
+    Returns
+    -------
+    dict
+        Plain data that JSON can hold: `format`, `title`, and `sections` with what each section says, by its id.
+        Sections that have nothing to say are left out.
+    """
+    context = Context(
+        Rows(valuation, rows, y, image_shape),
+        levels=levels,
+        suspects=suspects,
+        curves=curves,
+        owners=owners,
+        gap=gap,
+        preparation=[preparation] if isinstance(preparation, str) else list(preparation or []),
+        n_shown=n_shown,
+    )
+    found = {section.id: section.summarise(context) for section in _checked(sections)}
+    said = {name: part for name, part in found.items() if part is not None}
+    return {"format": FORMAT, "title": str(title), "sections": said}
+
+
+def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -> str:
+    """Turn a summary into HTML; every text in it is escaped.
+
+    Parameters
+    ----------
+    summary : dict
+        From `summarise`, or read back from its JSON.
+    sections : list of Section, optional
+        Those that the summary was made with; ``localshapley.report.SECTIONS`` if it is not given.
+    """
+    shown, said = _shown(summary, sections), summary["sections"]
+    tables = {section.id: section.tables(said[section.id]) for section in shown}
+    page = _environment().get_template("page.html")
+    return page.render(
+        title=summary["title"],
+        headline=[line for section in shown for line in section.headline(said[section.id])],
+        sections=[(section, _body(section, said[section.id], tables[section.id])) for section in shown],
+        data=to_script({"page_size": PAGE_SIZE, "tables": tables}),
     )
 
 
+def _checked(sections: Sequence[Section] | None) -> Sequence[Section]:
+    """The sections of a page, if no two of them have the same id."""
+    found = SECTIONS if sections is None else sections
+    names = [section.id for section in found]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InvalidArgumentError(f"sections must differ in their ids; got more than one {min(twice)!r}.")
+    return found
+
+
+def _shown(summary: dict[str, Any], sections: Sequence[Section] | None) -> list[Section]:
+    """The sections that have something to say, if they are those of the summary."""
+    if summary.get("format") != FORMAT:
+        raise InvalidArgumentError(
+            f"summary must have the format {FORMAT!r}; got {summary.get('format')!r}. Make it with summarise()."
+        )
+    given = _checked(sections)
+    strange = summary["sections"].keys() - {section.id for section in given}
+    if strange:
+        raise InvalidArgumentError(
+            f"sections must be those that the summary was made with; none of them has the id {min(strange)!r}."
+        )
+    return [section for section in given if section.id in summary["sections"]]
+
+
+def _body(section: Section, summary: dict[str, Any], tables: dict[str, Table]) -> Markup:
+    """What stands below the heading of a section."""
+    drawing = _environment().get_template("table.html")
+    drawn = {name: Markup(drawing.render(name=name, **table)) for name, table in tables.items()}
+    charts = section.charts(summary)
+    template = _template(section.template)
+    return Markup(template.render(**summary, tables=SimpleNamespace(**drawn), charts=SimpleNamespace(**charts)))
+
+
 @cache
-def _template() -> Template:
+def _template(source: str) -> Template:
+    return _environment().from_string(source)
+
+
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("localshapley.report"),
-        autoescape=select_autoescape(["html"]),
+        autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html")
+    environment.globals |= {"show": show, "page_size": PAGE_SIZE, "interval": INTERVAL}
+    pieces = environment.get_template("pieces.html").module
+    environment.globals |= {name: getattr(pieces, name) for name in ("folded", "fact_list")}
+    return environment

@@ -19,23 +19,16 @@ from localshapley.report.tables import (
     decimals_of,
     image_column,
     number_column,
-    size_of,
     text_column,
 )
 from localshapley.valuation import Valuation
 
 MAX_FEATURES = 6
 """Columns of the user's table that are shown."""
-MAX_ROWS = 10_000
-"""Rows in the table of all rows; where there are more, it has the lowest and the highest."""
-MAX_BYTES = 1_000_000
-"""Size of the user's columns in the table of all rows; columns that do not fit are left out."""
-MAX_PIXELS = 250_000
-"""Pixels of the images in the table of all rows, which has none where there are more."""
 
 
 class Rows:
-    """What is known about each valued row, and tables of it.
+    """What is known about each valued row, and columns of tables about it.
 
     Parameters
     ----------
@@ -43,17 +36,30 @@ class Rows:
     rows : DataFrame, array or sparse matrix, or None
     y : array, Series or list, or None
     image_shape : tuple of int or None
+
+    Attributes
+    ----------
+    valuation : Valuation
+    exact : bool
+        Whether all values are exact.
+    ids : pandas Index
+        The index of the user's table, and `name`, what its column is called.
+    y : Series or None
+        The labels, in the order of the rows.
+    n_features, n_pixels : int
+        Columns of the user's table, or pixels of all images where the rows are images.
     """
 
     def __init__(self, valuation: Valuation, rows: Any, y: Any, image_shape: Any) -> None:
         self.valuation = valuation
         self.exact = not valuation.stderr.any()
         self.ids = valuation.to_frame().index
+        self.name = "row" if self.ids.name is None else self.ids.name
         self.y = None if y is None else pd.Series(_checked("y", y, len(self.ids))).reset_index(drop=True)
         self._features = pd.DataFrame(index=range(len(self.ids)))
         self._pixels: np.ndarray | None = None
         self._shape: tuple[int, ...] = ()
-        self.n_features = 0
+        self.n_features = self.n_pixels = 0
         if rows is not None:
             self._features = _as_frame(_checked("rows", rows, len(self.ids)))
             self.n_features = self._features.shape[1]
@@ -62,7 +68,7 @@ class Rows:
                 raise InvalidArgumentError("image_shape needs rows, the pixels of each row; got rows=None.")
             self._shape = check_shape(image_shape, self.n_features)
             self._pixels = self._features.to_numpy(dtype=np.float64)
-            self._features, self.n_features = self._features.iloc[:, :0], 0
+            self._features, self.n_features, self.n_pixels = self._features.iloc[:, :0], 0, self._pixels.size
 
     def table(self, positions: Ints) -> Table:
         """Name, image, value, label and features of some rows."""
@@ -70,31 +76,15 @@ class Rows:
             [
                 self.names(positions),
                 *self.images(positions),
-                *self._judgement(positions),
+                *self.judgement(positions),
                 *self.labels(positions),
                 *self.features(positions),
             ]
         )
 
-    def all_rows(self, upwards: Ints, downwards: Ints) -> Table:
-        """The table of all rows, lowest value first, within what a page can hold."""
-        positions = upwards
-        if len(upwards) > MAX_ROWS:
-            positions = np.concatenate([upwards[: MAX_ROWS // 2], downwards[: MAX_ROWS // 2][::-1]])
-        columns = [self.names(positions), *self._judgement(positions), *self.labels(positions)]
-        if self._pixels is not None and self._pixels.size <= MAX_PIXELS:
-            columns[1:1] = self.images(positions)
-        room = MAX_BYTES
-        for column in self.features(positions):
-            size = size_of(column)
-            if size <= room:
-                columns.append(column)
-                room -= size
-        return as_table(columns)
-
     def names(self, positions: Ints) -> Column:
         """The index of the user's table."""
-        return text_column(self.ids.name if self.ids.name is not None else "row", self.ids[positions])
+        return text_column(self.name, self.ids[positions])
 
     def images(self, positions: Ints) -> list[Column]:
         """A column of images, if the rows are images."""
@@ -103,12 +93,17 @@ class Rows:
         low, high = np.nanmin(self._pixels), np.nanmax(self._pixels)
         return [image_column("image", to_images(self._pixels[positions], self._shape, float(low), float(high)))]
 
+    def judgement(self, positions: Ints) -> list[Column]:
+        """Columns of values and errors, and of the test rows that they come from."""
+        v = self.valuation
+        reach = number_column("test rows", v.n_tests[positions])
+        return [*self.values(v.values[positions], v.stderr[positions]), reach]
+
     def labels(self, positions: Ints) -> list[Column]:
         """A column of labels, if they were given."""
         if self.y is None:
             return []
-        head, cells = any_column("label", self.y.iloc[positions])
-        return [({**head, "choice": True}, cells)]
+        return [any_column("label", self.y.iloc[positions], choice=True)]
 
     def features(self, positions: Ints) -> list[Column]:
         """The first columns of the user's table."""
@@ -120,11 +115,6 @@ class Rows:
         decimals = decimals_of(self.valuation.values)
         columns = [number_column("value", values, decimals=decimals, sign=True)]
         return columns if self.exact else [*columns, number_column("std. error", stderr, decimals=decimals)]
-
-    def _judgement(self, positions: Ints) -> list[Column]:
-        v = self.valuation
-        reach = number_column("test rows", v.n_tests[positions])
-        return [*self.values(v.values[positions], v.stderr[positions]), reach]
 
 
 def _checked(name: str, given: Any, n: int) -> Any:

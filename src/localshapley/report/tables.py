@@ -41,12 +41,13 @@ def image_column(name: str, images: Iterable[str]) -> Column:
     return {"name": name, "kind": "image"}, list(images)
 
 
-def any_column(name: object, cells: pd.Series) -> Column:
-    """A column of the user's table: numbers stay numbers, everything else becomes text."""
+def any_column(name: object, cells: pd.Series, *, choice: bool = False) -> Column:
+    """A column of the user's table: numbers stay numbers, everything else becomes text; with `choice` a filter too."""
     is_number = pd.api.types.is_any_real_numeric_dtype(cells)
     numbers = cells.to_numpy(dtype=np.float64, na_value=np.nan) if is_number else np.array([np.inf])
     fits = np.nan_to_num(np.abs(numbers)).max(initial=0) < MAX_NUMBER
-    return number_column(name, numbers) if fits else text_column(name, cells)
+    head, found = number_column(name, numbers) if fits else text_column(name, cells)
+    return head | {"choice": True} if choice else head, found
 
 
 def as_table(columns: Iterable[Column]) -> Table:
@@ -55,9 +56,10 @@ def as_table(columns: Iterable[Column]) -> Table:
     return {"columns": list(heads), "rows": [list(row) for row in zip(*cells, strict=True)]}
 
 
-def take(table: Table, positions: Iterable[int]) -> Table:
-    """Some rows of a table, in the order given."""
-    return {"columns": table["columns"], "rows": [table["rows"][i] for i in positions]}
+def cells_of(table: Table, name: str) -> list[Any]:
+    """The cells of a column, by its name."""
+    place = [column["name"] for column in table["columns"]].index(name)
+    return [row[place] for row in table["rows"]]
 
 
 def text(cell: Any) -> str:
@@ -86,6 +88,14 @@ def number(x: float, decimals: int | None = None) -> int | float | None:
     short = 0.0 if decimals is None else round(float(x), decimals)
     short = short or float(f"{x:.5g}")
     return int(short) if short == floor(short) and abs(short) < MAX_NUMBER else short
+
+
+def with_error(x: float, half: float) -> str:
+    """A number with what it may be off, both to two digits of the latter."""
+    if not half:
+        return f"{x:.4g}"
+    decimals = max(1 - floor(log10(half)), 0)
+    return f"{x:.{decimals}f} ± {half:.{decimals}f}"
 
 
 def show(cell: Any, column: dict[str, Any]) -> str:

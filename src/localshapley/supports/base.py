@@ -12,6 +12,7 @@ from sklearn.metrics import pairwise_distances
 
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.numbers import check_whole
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,13 @@ class Support(ABC):
 
     max_size: int | None = None
 
+    @property
+    def names_rows(self) -> bool:
+        """Whether the support is of these very rows, so that it means nothing for the folds of a table."""
+        return False
+
     def __post_init__(self) -> None:
-        check_whole(type(self).__name__, "max_size", self.max_size, optional=True)
+        check_whole(f"{type(self).__name__}(max_size=...)", self.max_size, optional=True)
 
     def __call__(self, space: Space) -> list[Indices]:
         """Find the support of every test row."""
@@ -87,20 +93,6 @@ def _nearest_first(supports: list[Indices], space: Space, max_size: int) -> list
             rows = rows[np.argsort(distance, kind="stable")[:max_size]]
         out.append(rows)
     return out
-
-
-def check_whole(owner: str, name: str, value: Any, *, optional: bool = False, least: int = 1) -> None:
-    """Refuse anything but a whole number of at least `least`."""
-    if optional and value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidArgumentError(f"{owner}({name}=...) must be a whole number of at least {least}; got {value!r}.")
-
-
-def check_positive(owner: str, name: str, value: Any) -> None:
-    """Refuse anything but a positive, finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-        raise InvalidArgumentError(f"{owner}({name}=...) must be a positive number; got {value!r}.")
 
 
 def check_finite(space: Space, owner: str) -> None:

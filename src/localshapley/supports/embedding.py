@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.supports.base import Space, Support, check_whole
+from localshapley.inputs.numbers import check_whole
+from localshapley.supports.base import Space, Support
 from localshapley.supports.nearest import nearest_rows
 
 
@@ -41,7 +42,7 @@ class Embedding(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("Embedding", "n", self.n)
+        check_whole("Embedding(n=...)", self.n)
         if isinstance(self.encoder, tuple | list):
             if len(self.encoder) != 2:
                 raise InvalidArgumentError(
@@ -65,6 +66,11 @@ class Embedding(Support):
                 "Embedding(encoder=...) must be a function, a fitted transformer or a pair of arrays; "
                 f"got {type(self.encoder).__name__}."
             )
+
+    @property
+    def names_rows(self) -> bool:
+        """Where the vectors themselves are given."""
+        return isinstance(self.encoder, tuple | list)
 
     def __repr__(self) -> str:
         kind = "two arrays" if isinstance(self.encoder, tuple | list) else getattr(self.encoder, "__name__", None)
@@ -100,7 +106,7 @@ def _encoding(encoder: Any) -> Callable[[Any], Any]:
     """The function from rows to vectors."""
     torch = sys.modules.get("torch")  # whoever has a module has imported it
     if torch is not None and isinstance(encoder, torch.nn.Module):
-        from localshapley.models.head import encode
+        from localshapley.inputs.encoding import encode
 
         return partial(encode, encoder)
     function: Callable[[Any], Any] = getattr(encoder, "transform", encoder)

@@ -9,7 +9,8 @@ import numpy as np
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.supports.base import Space, Support, check_whole
+from localshapley.inputs.numbers import check_whole
+from localshapley.supports.base import Space, Support
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,7 +40,7 @@ class Random(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("Random", "n", self.n)
+        check_whole("Random(n=...)", self.n)
 
     def find(self, space: Space) -> list[Indices]:
         """Draw the rows of every test row; the same for the same seed."""
@@ -69,6 +70,11 @@ class Given(Support):
     """
 
     lists: Sequence[Iterable[int]]
+
+    @property
+    def names_rows(self) -> bool:
+        """Always: the lists are of one set of test rows."""
+        return True
 
     def find(self, space: Space) -> list[Indices]:
         """Return the lists, one for each test row."""

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.supports.base import Space, Support, check_whole
+from localshapley.inputs.numbers import check_whole
+from localshapley.supports.base import Space, Support
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +48,7 @@ class Hops(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("Hops", "n", self.n)
+        check_whole("Hops(n=...)", self.n)
 
     def find(self, space: Space) -> list[Indices]:
         """Walk from every test node."""

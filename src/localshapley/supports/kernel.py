@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Indices
-from localshapley.errors import InvalidArgumentError
-from localshapley.supports.base import Space, Support, check_finite, check_positive
+from localshapley.inputs.numbers import check_number
+from localshapley.supports.base import Space, Support, check_finite
 from localshapley.supports.nearest import rows_within
 
 
@@ -33,13 +33,9 @@ class Kernel(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("Kernel", "threshold", self.threshold)
-        if self.threshold > 1:
-            raise InvalidArgumentError(
-                f"Kernel(threshold=...) must be at most 1, the kernel's largest value; got {self.threshold!r}."
-            )
+        check_number("Kernel(threshold=...)", self.threshold, above=0, most=1)
         if self.gamma not in (None, "scale", "auto"):
-            check_positive("Kernel", "gamma", self.gamma)
+            check_number("Kernel(gamma=...)", self.gamma, above=0)
 
     def find(self, space: Space) -> list[Indices]:
         """Find the kernel neighbours of every test row."""
@@ -76,7 +72,7 @@ class CompactKernel(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("CompactKernel", "bandwidth", self.bandwidth)
+        check_number("CompactKernel(bandwidth=...)", self.bandwidth, above=0)
 
     def find(self, space: Space) -> list[Indices]:
         """Find the rows within the bandwidth of every test row."""

@@ -14,7 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.supports.base import Space, Support, check_finite, check_positive, check_whole
+from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.supports.base import Space, Support, check_finite
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +47,7 @@ class Nearest(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("Nearest", "n", self.n)
+        check_whole("Nearest(n=...)", self.n)
         _check_metric("Nearest", self.metric)
 
     def find(self, space: Space) -> list[Indices]:
@@ -82,7 +83,7 @@ class Radius(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive("Radius", "r", self.r)
+        check_number("Radius(r=...)", self.r, above=0)
         _check_metric("Radius", self.metric)
 
     def find(self, space: Space) -> list[Indices]:

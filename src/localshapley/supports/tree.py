@@ -11,7 +11,8 @@ from sklearn.metrics import pairwise_distances
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.supports.base import Space, Support, check_finite, check_whole
+from localshapley.inputs.numbers import check_whole
+from localshapley.supports.base import Space, Support, check_finite
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +30,7 @@ class TreeNode(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("TreeNode", "levels", self.levels, least=0)
+        check_whole("TreeNode(levels=...)", self.levels, least=0)
 
     def find(self, space: Space) -> list[Indices]:
         """Find the rows through the node of every test row."""
@@ -71,7 +72,7 @@ class Leaves(Support):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_whole("Leaves", "n", self.n)
+        check_whole("Leaves(n=...)", self.n)
 
     def find(self, space: Space) -> list[Indices]:
         """Find the leaf mates of every test row."""

@@ -12,15 +12,16 @@ from joblib import Parallel, delayed
 from sklearn.base import clone, is_classifier
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.models.estimator import seeded
-from localshapley.problem import check, check_n_jobs
+from localshapley.inputs.model import seeded, takes_kernel
+from localshapley.inputs.numbers import check_n_jobs, check_whole
+from localshapley.problem import check
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.tasks.rows import column
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import column
 
 SCORES: dict[str, Callable[[AnyArray, AnyArray], float]] = {"accuracy": accuracy_score, "r2": r2_score}
 CURVES = ("best first", "random", "worst removed first", "best removed first")
@@ -46,7 +47,7 @@ class Curves:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the curves with matplotlib; returns the axes."""
-        from localshapley.plots import draw_curves
+        from localshapley.valuation.plots import draw_curves
 
         return draw_curves(self, ax)
 
@@ -112,13 +113,13 @@ def curves(
     """
     labels = column("y", y, valuation)
     checked = check(X, labels, X_test, y_test, model=model, seed=seed)
-    estimator, classifier = seeded(checked.estimator, seed), is_classifier(checked.estimator)
+    estimator = seeded(checked.model.estimator, seed)
+    classifier = is_classifier(estimator)
     name, measure = _score(score, classifier)
-    if get_tags(estimator).input_tags.pairwise:
+    if takes_kernel(estimator):
         raise InvalidArgumentError("model takes a precomputed kernel, which curves does not; give rows of features.")
     check_n_jobs(n_jobs)
-    if not isinstance(n_seeds, int | np.integer) or n_seeds < 1:
-        raise InvalidArgumentError(f"n_seeds must be a whole number from 1; got {n_seeds!r}.")
+    check_whole("n_seeds", n_seeds)
     plan = _plan(valuation.values, _counts(shares, len(labels)), int(n_seeds), seed)
 
     # Orders without ties are the same for every seed, and what is kept is what is not removed: each set of rows once.

@@ -9,8 +9,9 @@ import pandas as pd
 
 from localshapley.distances import distances
 from localshapley.errors import InvalidArgumentError
-from localshapley.tasks.rows import column, ids_of, table
+from localshapley.inputs.numbers import check_whole
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import column, ids_of, influences, table
 
 
 def explain(
@@ -47,21 +48,11 @@ def explain(
     >>> ls.tasks.explain(v, 0, y=y, n=3)["effect"].tolist()
     ['helped', 'helped', 'helped']
     """
-    by_test = valuation.per_test
-    if by_test is None:
-        raise InvalidArgumentError(
-            "valuation lacks the values to each test row; make it with value(..., per_test=True)."
-        )
-    n_tests = by_test.shape[0]
-    if not isinstance(test_row, int | np.integer) or not 0 <= test_row < n_tests:
-        raise InvalidArgumentError(f"test_row must be a whole number from 0 to {n_tests - 1}; got {test_row!r}.")
-    if n is not None and (not isinstance(n, int | np.integer) or n < 1):
-        raise InvalidArgumentError(f"n must be a number of rows from 1, or None for all; got {n!r}.")
+    check_whole("n", n, optional=True)
     if (X is None) != (X_test is None):
         raise InvalidArgumentError("X and X_test are needed both, or neither; distances lie between them.")
-    where = slice(by_test.indptr[test_row], by_test.indptr[test_row + 1])
-    order = np.argsort(-np.abs(by_test.data[where]), kind="stable")[:n]
-    rows, values = by_test.indices[where][order], by_test.data[where][order]
+    rows, values = influences(valuation, test_row)
+    rows, values = rows[:n], values[:n]
     found = pd.DataFrame(
         {"value": values, "effect": np.select([values > 0, values < 0], ["helped", "hurt"], "none")},
         index=ids_of(valuation)[rows],
@@ -69,6 +60,6 @@ def explain(
     if y is not None:
         found["label"] = column("y", y, valuation)[rows]
     if X is not None:
-        X, X_test = table("X", X, len(valuation.values)), table("X_test", X_test, n_tests)
+        X, X_test = table("X", X, len(valuation.values)), table("X_test", X_test, len(valuation.support_sizes))
         found["distance"] = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0]
     return found

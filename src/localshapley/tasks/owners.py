@@ -9,8 +9,8 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import InvalidArgumentError
-from localshapley.tasks.rows import column
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import column
 
 
 def owners(valuation: Valuation, owner: Any) -> pd.DataFrame:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.tasks.rows import column, count_of
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import column, count_of
 
 
 def select(

@@ -9,10 +9,12 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import are_amounts
+from localshapley.inputs.numbers import check_whole
 from localshapley.scores import SCORES
-from localshapley.tasks.rows import column, count_of, ids_of, table
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import column, count_of, ids_of, table
+from localshapley.valuation.plots import INTERVAL
 
 
 def suspects(
@@ -61,7 +63,7 @@ def suspects(
     found = neighbours_of(valuation, X, n_neighbours)
     regression = _is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
-    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + 1.96 * valuation.stderr < 0
+    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + INTERVAL * valuation.stderr < 0
     if X is not None and not regression:
         suspicion = suspicion - _in_deviations(agreement)
         doubtful &= agreement < 0.5
@@ -85,8 +87,7 @@ def suspects(
 def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
     """The nearest rows of each row, nearest first: in `X`, else in the supports that rows share, else none."""
     n_rows = len(valuation.values)
-    if not isinstance(n, int | np.integer) or n < 1:
-        raise InvalidArgumentError(f"n_neighbours must be a whole number from 1; got {n!r}.")
+    check_whole("n_neighbours", n)
     if X is not None:
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
@@ -141,4 +142,4 @@ def _is_regression(valuation: Valuation, labels: AnyArray) -> bool:
     """Whether the rows carry numbers: by the score, and by the numbers where that is the user's own."""
     if valuation.score in SCORES:
         return SCORES[valuation.score].task == "regressor"
-    return labels.dtype.kind == "f" and bool((labels % 1 != 0).any())
+    return are_amounts(labels)

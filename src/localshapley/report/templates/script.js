@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const tables = JSON.parse(document.getElementById("data").textContent);
+  const { page_size: pageSize, tables } = JSON.parse(document.getElementById("data").textContent);
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
   const signs = { "below zero": (x) => x < 0, "zero": (x) => x === 0, "above zero": (x) => x > 0 };
 
@@ -35,7 +35,7 @@
     constructor(root, table) {
       this.root = root;
       this.table = table;
-      this.size = 25;
+      this.size = pageSize;
       this.page = 0;
       this.sorted = null;
       this.downwards = false;
@@ -70,7 +70,7 @@
       this.found = make("span", { className: "found" });
       this.found.setAttribute("aria-live", "polite");
       this.root.before(make("div", { className: "tools" }, ...tools, this.found));
-      if (rows.length > 25) this.makePager();
+      if (rows.length > pageSize) this.makePager();
       this.draw();
     }
 
@@ -89,9 +89,9 @@
       const turn = (step) => this.change({ page: this.page + step });
       this.back = make("button", { type: "button", className: "button", onclick: () => turn(-1) }, "Previous");
       this.next = make("button", { type: "button", className: "button", onclick: () => turn(1) }, "Next");
-      const size = make("select", {}, ...[25, 50, 100].map((n) => make("option", { value: n }, n)));
+      const size = make("select", {}, ...[1, 2, 4].map((times) => times * pageSize).map((n) => make("option", { value: n }, n)));
       size.onchange = () => this.change({ size: Number(size.value) });
-      this.root.after(make("div", { className: "tools" }, this.back, this.next, make("label", {}, "Rows", size)));
+      this.root.after(make("div", { className: "tools" }, this.back, this.next, make("label", {}, "Rows per page", size)));
     }
 
     sortBy(place) {
@@ -132,7 +132,7 @@
     }
   }
 
-  const live = [...document.querySelectorAll("[data-table]")].map((root) => new LiveTable(root, tables[root.dataset.table]));
+  const live = [...document.querySelectorAll("[data-table]")].map((root) => new LiveTable(root, tables[root.closest("main > section").id][root.dataset.table]));
 
   const theme = document.getElementById("theme");
   const isDark = () => (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";

@@ -1,0 +1,32 @@
+"""`localshapley plan`."""
+
+from __future__ import annotations
+
+import localshapley as ls
+from localshapley.cli.data import load_data
+from localshapley.cli.options import Run, takes_groups
+from localshapley.cli.output import Output
+from localshapley.cli.valuing import arguments
+
+
+@takes_groups
+def plan(run: Run, output: Output) -> None:
+    """Show what `value` with the same options would cost, before you run it."""
+    data = load_data(run)
+    found = ls.plan(**arguments(run, data), progress=not output.quiet)
+    levels = found.levels
+    names = ("n_rows", "n_tests", "model", "score", "support", "method", "chosen", "trainer", "notes")
+    document = {
+        "this_run": {"samples": found.samples, "trainings": found.trainings, "classes": found.classes},
+        "trainings": {
+            "global": levels.global_,
+            "local": levels.local,
+            "subset-centric": levels.subset_centric,
+            "lsmr": levels.lsmr,
+        },
+        "first_look": found.first_look,
+        "seconds_per_training": found.seconds_per_training,
+        **{name: getattr(found, name) for name in names},
+        "preparation": data.preparation,
+    }
+    output.answer(document, repr(found))

@@ -1,0 +1,78 @@
+"""`localshapley report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import localshapley as ls
+from localshapley.cli.data import named_rows
+from localshapley.cli.options import takes_groups
+from localshapley.cli.output import Output
+from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
+from localshapley.inputs.tables import read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@takes_groups
+def report(
+    output: Output,
+    values: Annotated[Path, typer.Argument(help="Values saved by `value --out values.parquet`.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Report to write.")] = Path("report.html"),
+    train: Annotated[Path | None, typer.Option(help="The table that was valued, to show its rows.")] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="Column that was predicted.")] = None,
+    owner: Annotated[str | None, typer.Option(help="Column that names the owners.")] = None,
+    title: Annotated[str, typer.Option(help="Title of the report.")] = "Data valuation",
+    image_shape: Annotated[str | None, typer.Option(help="Show rows as images, such as 28x28.")] = None,
+    data: Annotated[bool, typer.Option("--data", help="Also write what the report says as JSON, next to it.")] = False,
+) -> None:
+    """Write a report about saved values."""
+    valuation = ls.load(values)
+    if train is None and (target or owner):
+        raise InvalidArgumentError("--target and --owner are columns of the table that was valued; give --train TABLE.")
+    of_rows = {} if train is None else _of_rows(valuation, train, target, owner)
+    shape = find_shape(image_shape)
+    ls.report.write_report(out, valuation, **of_rows, image_shape=shape, title=title, json=data)
+    output.answer({"report": str(out)}, f"Wrote {out}")
+
+
+def find_shape(text: str | None) -> tuple[int, ...] | None:
+    """Height and width of images, written as 28x28."""
+    if text is None:
+        return None
+    try:
+        return tuple(int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise InvalidArgumentError(f"--image-shape must look like 28x28; got {text!r}.") from None
+
+
+def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: str | None) -> dict[str, Any]:
+    """What the table adds to the report: the rows, and by their columns suspects and owners."""
+    from localshapley.inputs.preparing import labels_of, prepare
+
+    table = _valued_rows(valuation, train)
+    for option, name in (("--target", target), ("--owner", owner)):
+        if name is not None and name not in table.columns:
+            raise unknown_name(option, name, table.columns)
+    rows = table.drop(columns=[name for name in (target, owner) if name is not None])
+    found: dict[str, Any] = {"rows": rows}
+    if target is not None:
+        found["y"] = labels_of(table[target])[0]
+        found["suspects"] = ls.tasks.suspects(valuation, found["y"], X=prepare(rows).X)
+    if owner is not None:
+        found["owners"] = ls.tasks.owners(valuation, table[owner])
+    return found
+
+
+def _valued_rows(valuation: ls.Valuation, path: Path) -> pd.DataFrame:
+    """The rows of a table that were valued, found by their names or, if all were, by their order."""
+    index = valuation.to_frame().index
+    table = read_table(path)
+    table = named_rows(table, path, str(index.name) if index.name in table.columns else None)
+    if not index.isin(table.index).all():
+        raise LocalShapleyError(f"{path} is not the table that was valued: it has no row {index[0]!r}.")
+    return table.loc[index]

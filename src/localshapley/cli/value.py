@@ -1,0 +1,147 @@
+"""`localshapley value`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import localshapley as ls
+from localshapley.cli.data import Data
+from localshapley.cli.options import OUTPUT, Run, option, takes_groups
+from localshapley.cli.output import Output, as_records, table_text
+from localshapley.cli.report import find_shape
+from localshapley.cli.valuing import about, check_folder, end, problem, valued
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.tables import kind_of, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from localshapley.tasks import Curves
+
+CURVE_ROWS = 2000
+"""Selection curves are drawn by themselves for tables of up to so many training rows."""
+
+
+@dataclass(kw_only=True)
+class Files:
+    """Where a valuation goes."""
+
+    out: Annotated[
+        Path | None,
+        option("Values to write: .parquet (keeps everything), .csv, .tsv or .feather.", OUTPUT, "--out", "-o"),
+    ] = None
+    report: Annotated[Path | None, option("Report to write: .html.", OUTPUT)] = None
+    title: Annotated[str | None, option("Title of the report.", OUTPUT)] = None
+    image_shape: Annotated[str | None, option("Show rows as images in the report, such as 28x28.", OUTPUT)] = None
+    curves: Annotated[
+        bool | None,
+        option(
+            "Selection curves in the report (default: for up to 2,000 training rows).", OUTPUT, "--curves/--no-curves"
+        ),
+    ] = None
+    check_locality: Annotated[
+        bool, option("Locality check in the report; takes up to 20,000 trainings.", OUTPUT, "--check-locality")
+    ] = False
+
+
+@takes_groups
+def value(run: Run, files: Files, output: Output) -> None:
+    """Value every row of a table by what it contributes to a model's predictions."""
+    _check(run, files)
+    data, valuation = valued(run, output)
+    rows, written = _labelled(valuation, data), {}
+    owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
+    if files.out is not None:
+        if files.out.suffix == ".parquet":
+            valuation.save(files.out)
+        else:
+            write_table(rows, files.out)
+        written["values"] = str(files.out)
+    if files.report is not None:
+        _write_report(run, files, data, valuation, owners, output)
+        written["report"] = str(files.report)
+    document = {**about(valuation, data), "files": written, "rows": as_records(rows)}
+    text = [repr(valuation), "", *(f"  prepared {line}" for line in data.preparation)]
+    text += ["", "Best", table_text(rows, valuation.top(5).index)]
+    text += ["", "Worst", table_text(rows, valuation.bottom(5).index)]
+    if owners is not None:
+        document["owners"] = as_records(owners)
+        text += ["", "Owners", table_text(owners)]
+    text += ["", *(f"Wrote {path}" for path in written.values())]
+    output.answer(document, "\n".join(text).rstrip())
+    end(valuation)
+
+
+def _check(run: Run, files: Files) -> None:
+    """Refuse what cannot be written, or shown, before anything is trained."""
+    for path in (files.out, files.report):
+        check_folder(path)
+    if files.out is not None:
+        kind_of(files.out)
+    find_shape(files.image_shape)
+    if files.curves and run.test is None and run.test_size is None:
+        raise InvalidArgumentError("--curves needs test rows: --test or --test-size.")
+
+
+def _labelled(valuation: ls.Valuation, data: Data) -> pd.DataFrame:
+    """The values of rows beside their labels and owners; those of owners as they are."""
+    frame = valuation.to_frame()
+    if valuation.unit != "row":
+        return frame
+    frame = frame.assign(label=data.y)
+    return frame if data.owner is None else frame.assign(owner=data.owner.to_numpy())
+
+
+def _write_report(
+    run: Run, files: Files, data: Data, valuation: ls.Valuation, owners: pd.DataFrame | None, output: Output
+) -> None:
+    assert files.report is not None
+    output.status("writing the report")
+    given = problem(run, data)
+    of_rows: dict[str, Any] = {}
+    if valuation.unit == "row":
+        of_rows = {
+            "rows": data.rows,
+            "y": data.y,
+            "suspects": ls.tasks.suspects(valuation, data.y, X=data.X),
+            "curves": _curves(run, files, data, valuation, given["model"], output),
+        }
+    ls.report.write_report(
+        files.report,
+        valuation,
+        **of_rows,
+        levels=valuation.levels,
+        owners=owners,
+        gap=ls.locality_gap(**given, progress=not output.quiet) if files.check_locality else None,
+        image_shape=find_shape(files.image_shape),
+        preparation=data.preparation,
+        title=files.title or f"What the rows of {run.train.name} are worth",
+    )
+
+
+def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: Any, output: Output) -> Curves | None:
+    """Selection curves on the test rows, if they are asked for or the table is small."""
+    import numpy as np
+
+    if data.X_test is None or data.y_test is None or files.curves is False:
+        return None
+    shares, n_seeds = np.linspace(0.1, 1.0, 10), 3
+    if files.curves is None and len(data.y) > CURVE_ROWS:
+        output.status(f"selection curves left out: over {CURVE_ROWS:,} training rows (--curves draws them anyway)")
+        return None
+    if files.curves:
+        shares, n_seeds = np.linspace(0.05, 1.0, 20), 10
+    return ls.tasks.curves(
+        valuation,
+        data.X,
+        data.y,
+        data.X_test,
+        data.y_test,
+        model=model,
+        score="r2" if data.regression else "accuracy",
+        shares=shares,
+        n_seeds=n_seeds,
+        seed=run.seed,
+    )

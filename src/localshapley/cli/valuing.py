@@ -1,0 +1,191 @@
+"""From options to a valuation: what the commands that value rows share."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import MISSING, Field, fields
+from importlib import import_module
+from inspect import isabstract
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+import localshapley as ls
+from localshapley.cli.data import Data, load_data
+from localshapley.cli.options import INTERRUPTED, Run
+from localshapley.cli.output import Output
+from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
+
+if TYPE_CHECKING:
+    from localshapley.supports import Support
+
+ALIASES = {"tree": "tree-node"}
+"""Short names of supports."""
+NEED_A_GRAPH = ("Hops",)
+"""Supports that a table cannot have, though a number is all that they take."""
+NUMBERS: dict[Any, Any] = {"int": int, "float": float, int: int, float: float}
+"""How the size of a support is read, by its annotation, which most modules keep as text."""
+
+
+def problem(run: Run, data: Data) -> dict[str, Any]:
+    """What is played: the arguments that say which rows, model, support and score."""
+    import pandas as pd
+
+    if run.play_owners and data.owner is None:
+        raise InvalidArgumentError("--play-owners needs the column that names the owners: --owner COLUMN.")
+    return {
+        "X": pd.DataFrame(data.X, index=data.rows.index),  # so that values go by the names of the rows
+        "y": data.y,
+        "X_test": None if data.X_test is None else pd.DataFrame(data.X_test),
+        "y_test": data.y_test,
+        "model": find_model(run.model, data.regression),
+        "cv": None if data.X_test is not None else (run.cv or 5),
+        "support": find_support(run.support),
+        "score": run.score,
+        "seed": run.seed,
+        "n_jobs": run.jobs,
+        "owners": data.owner if run.play_owners else None,
+    }
+
+
+def arguments(run: Run, data: Data) -> dict[str, Any]:
+    """Everything that decides what a valuation costs: the problem, how it is solved, and what is known already."""
+    return {
+        **problem(run, data),
+        "method": run.method,
+        "tol": run.tol,
+        "budget": run.budget,
+        "max_seconds": run.max_seconds,
+        "store": run.store,
+    }
+
+
+def valued(run: Run, output: Output) -> tuple[Data, ls.Valuation]:
+    """Read the data and value its rows; an interruption leaves what is known so far."""
+    data = _loaded(run, output)
+    try:
+        return data, ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
+    except KeyboardInterrupt:
+        kept = f"; {run.store} keeps what was trained, and the same command resumes from it" if run.store else ""
+        output.status(f"stopped before the first estimate{kept}")
+        raise
+
+
+def saved_or_valued(run: Run, values: Path | None, output: Output) -> tuple[Data, ls.Valuation]:
+    """Read the data, and the values of its rows where they were saved."""
+    if run.play_owners:
+        raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
+    if values is None:
+        return valued(run, output)
+    data, valuation = _loaded(run, output), ls.load(values)
+    if len(valuation.values) != len(data.y) or not valuation.to_frame().index.equals(data.rows.index):
+        raise LocalShapleyError(
+            f"{values} does not hold the values of the {len(data.y)} rows of {run.train}; give the options that it was "
+            "made with (--id, --test-size, --seed)."
+        )
+    return data, valuation
+
+
+def _loaded(run: Run, output: Output) -> Data:
+    data = load_data(run)
+    output.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.preparation))
+    return data
+
+
+def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
+    """What a valuation is, for a document."""
+    names = ("model", "score", "support", "method", "stopped", "notes", "relative_error", "unit")
+    cost = valuation.cost
+    return {
+        **{name: getattr(valuation, name) for name in names},
+        "n_rows": len(valuation.values),
+        "n_tests": len(valuation.support_sizes),
+        "trainings": cost.trainings,
+        "reused": cost.reused,
+        "stored": cost.stored,
+        "seconds": cost.seconds,
+        "preparation": data.preparation,
+    }
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a file in a folder that is not there before anything is trained."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise InvalidArgumentError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+
+
+def whole_or_share(n: float) -> float:
+    """Whole numbers of rows as such, shares as they are."""
+    if n > 1 and n % 1:
+        raise InvalidArgumentError(f"-n must be a whole number of rows, or a share below 1; got {n}.")
+    return int(n) if n >= 1 else n
+
+
+def end(valuation: ls.Valuation) -> None:
+    """End a command whose answer is out; the status says if the run was cut short."""
+    if valuation.stopped == "interrupted":
+        raise typer.Exit(INTERRUPTED)
+
+
+def find_model(name: str, regression: bool) -> Any:
+    """The model behind `--model`: a name, or an estimator (or its class) somewhere in a module."""
+    from localshapley.inputs.named import NAMES, named
+
+    if ":" not in name:
+        if name not in NAMES:
+            raise unknown_name("--model", name, [*NAMES, "module:object"])
+        return named(name, regression=regression)
+    module, _, attribute = name.partition(":")
+    sys.path.insert(0, "")  # modules in the folder where the command runs
+    try:
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        return found() if isinstance(found, type) else found
+    except (ImportError, AttributeError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"--model {name} could not be imported ({error}); give a module that can be imported and an estimator in "
+            "it, such as sklearn.naive_bayes:GaussianNB."
+        ) from None
+    finally:
+        sys.path.pop(0)
+
+
+def find_support(text: str | None) -> Support | None:
+    """The support behind `--support`: a name, and its size after a colon."""
+    if text is None:
+        return None
+    name, _, size = text.partition(":")
+    offered = offered_supports()
+    kind: Any = offered.get(ALIASES.get(name, name))
+    if kind is None:
+        raise unknown_name("--support", name, [*offered, *ALIASES])
+    first = _size_of(kind)
+    if size and first is None:
+        raise InvalidArgumentError(f"--support {name} takes no size; got {text!r}.")
+    try:
+        made: Support = kind(NUMBERS[first.type](size)) if size and first else kind()
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"--support {text} has no valid size; write it like nearest:20.") from None
+    return made
+
+
+def offered_supports() -> dict[str, type[Support]]:
+    """Supports for which a name and a size are enough, by name in lower case: `CompactKernel` is compact-kernel."""
+    found = {}
+    for name in ls.supports.__all__:
+        kind = getattr(ls.supports, name)
+        if not isinstance(kind, type) or not issubclass(kind, ls.supports.Support) or isabstract(kind):
+            continue
+        required = [f for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+        if name not in NEED_A_GRAPH and all(f is _size_of(kind) for f in required):
+            found[re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()] = kind
+    return found
+
+
+def _size_of(kind: type[Support]) -> Field[Any] | None:
+    """The first argument of a support, if it is a number."""
+    first = next((f for f in fields(kind) if not f.kw_only), None)
+    return first if first is not None and first.type in NUMBERS else None

@@ -1,0 +1,223 @@
+"""What the draws of a round say: values by each fold, their variances and covariances.
+
+In a round each game and size draws subsets without replacement among those not known yet, and deals them to folds.
+Given everything but fold `j`, its draws are again such a sample, so that Horvitz–Thompson weights are exact, and a
+surrogate fitted to everything but fold `j` is a constant: each fold's estimate is unbiased, whatever the surrogate.
+Nothing is lost, because every draw corrects the surrogates that did not see it and helps to fit the others.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from joblib import cpu_count
+from numpy.polynomial import legendre
+from scipy import sparse
+
+from localshapley.arrays import Floats, Indices, Ints, SubsetArrays
+from localshapley.coalitions.sampled import Strata
+from localshapley.estimate.drawn import Drawn, inner_pairs, max_by
+from localshapley.estimate.tuning import TUNED, Tuning
+
+if TYPE_CHECKING:
+    from localshapley.kernels import surrogate
+
+N_BINS = 8  # of the sizes, in the variance model
+N_SPREAD = 64  # columns that stand for the covariances: one bit of a word each
+
+
+class CrossFit:
+    """Surrogates fitted to a round, each without one of its folds, and what that fold makes of them.
+
+    Parameters
+    ----------
+    drawn : Drawn
+        The round, with all of its draws scored.
+    tuning : Tuning, optional
+
+    Attributes
+    ----------
+    values : array of shape (n_folds, total size of the games)
+        Values by each fold, aligned with the games' players.
+    sigma2 : array of shape (n_strata,)
+        Variance of the residuals of each stratum, by the variance model.
+    """
+
+    def __init__(self, drawn: Drawn, tuning: Tuning = TUNED) -> None:
+        collection, strata = drawn.collection, drawn.strata
+        self._drawn, self._tuning = drawn, tuning
+        self._graph = graph = collection.graph
+        inner, self._row, self._stratum = inner_pairs(collection, strata)
+        self._game = strata.game[self._stratum]
+        self._log_pi = drawn.log_inclusion(self._row, self._stratum)
+        nothing = collection.scores[: graph.n_games]  # the empty coalition is row 0 and belongs to every game
+        gain = _full_scores(drawn) - nothing
+        rise = gain[self._game] * (strata.position[self._stratum] + 1) / 2
+        y = collection.scores[inner] - nothing[self._game] - rise
+        self.values, residual = self._fit(y, gain)
+        self.sigma2 = self._variance_of(residual, y, gain)
+        self._left_over = self._by_row(residual)
+
+    def variance(self) -> Floats:
+        """Variance of the values: `Σ (1−π)/π²·y_S(z)²` over the draws, mixed with what the variance model expects.
+
+        The model's part is never 0 where something was left to chance, however the draws fell.
+        """
+        from localshapley.kernels.surrogate import add_variances
+
+        graph, drawn, strata = self._graph, self._drawn, self._drawn.strata
+        of_player, of_game = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
+        add_variances(graph.arrays, *self._left_over, of_player, of_game, np.zeros(graph.n_players))
+        first, second = (
+            p + graph.by_player(np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
+        )
+        first = np.maximum(first, 0.0)
+        # Few draws of uneven weight know their own variance badly: 1 + 1/(effective number of draws).
+        seen = first + self._tuning.inflation * np.divide(second, first, out=np.zeros_like(first), where=first > 0)
+        # A stratum's U·(1−p)/p subsets of weight 1/(k·C) or 1/((n−k)·C), spread evenly over the players.
+        log_share = drawn.log_share()
+        rest = -np.expm1(np.minimum(log_share, 0.0)) * np.exp(
+            strata.log_without(drawn.known) - log_share - 2 * strata.log_subsets
+        )
+        each = self.sigma2 * np.where(drawn.expected < drawn.unknown, rest, 0.0) / (strata.k * (strata.n - strata.k))
+        expected = np.bincount(strata.game, weights=each, minlength=graph.n_games)
+        smoothing = self._tuning.smoothing
+        return (1 - smoothing) * seen + smoothing * graph.by_player(np.repeat(expected, graph.sizes))
+
+    def spread(self) -> Floats:
+        """Columns, one row for each player, whose products have the covariances of the values as mean."""
+        from localshapley.kernels.surrogate import add_spread
+
+        graph = self._graph
+        of_player, of_game = np.zeros((graph.n_players, N_SPREAD)), np.zeros((graph.n_games, N_SPREAD))
+        add_spread(graph.arrays, *self._left_over, of_player, of_game, np.empty(N_SPREAD))
+        holds = sparse.csr_array(
+            (np.ones(len(graph.where)), graph.where, graph.where_indptr), shape=(graph.n_players, graph.n_games)
+        )
+        of_player += holds @ of_game
+        return of_player
+
+    def _by_row(self, residual: Floats) -> tuple[SubsetArrays, Floats, Floats, surrogate.Drawn]:
+        """The draws of the round and what the surrogate left over of them, as kernels take them."""
+        collection = self._drawn.collection
+        pair_indptr = np.searchsorted(self._row, np.arange(collection.n_rows + 1))
+        subsets = collection.indptr, collection.players, pair_indptr, self._game.astype(np.int32)
+        log_weight = -self._drawn.strata.log_subsets[self._stratum]
+        return subsets, residual, log_weight, (self._log_pi, self._drawn.folds, self._drawn.before)
+
+    def _fit(self, y: Floats, gain: Floats) -> tuple[Floats, Floats]:
+        """Values by each fold, and residuals of the pairs, from scores `y` less the line from `v(∅)` to `v(N)`."""
+        from localshapley.kernels.surrogate import estimate_games
+
+        graph, drawn, row, stratum = self._graph, self._drawn, self._row, self._stratum
+        collection, strata, folds = drawn.collection, drawn.strata, drawn.folds
+        position = strata.position[stratum]
+        weight = self._weights()
+        alone = np.where((row >= drawn.before) & (folds[row] > 0) & (folds[row] & (folds[row] - 1) == 0), folds[row], 0)
+        tuning = self._tuning
+        targets = _without_pooled_level(
+            y, gain[self._game], position, weight, alone, drawn.n_folds, tuning.pooled_ridge
+        )
+        by_game = np.argsort(stratum, kind="stable")
+        values = np.zeros((drawn.n_folds, len(graph.players)))
+        residual = np.zeros(len(row))
+        pair_indptr = np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1))
+        log_weight = -strata.log_subsets[stratum][by_game]
+        arguments = (
+            graph.arrays,
+            (collection.indptr, collection.players),
+            (pair_indptr, row[by_game], position[by_game], weight[by_game], log_weight),
+            np.take(targets, by_game, axis=1),
+            (drawn.log_own_inclusion(row, stratum), folds, drawn.before),
+            (tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision),
+            values,
+            residual,
+        )
+        # Games do not touch each other's results, so that threads change no bit.
+        cuts = np.unique(np.linspace(0, graph.n_games, 8 * cpu_count() + 1).astype(int))
+        with ThreadPoolExecutor(cpu_count()) as threads:
+            list(threads.map(lambda cut: estimate_games(cut[0], cut[1], *arguments), pairwise(cuts.tolist())))
+        residual[by_game] = residual.copy()
+        values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
+        return values, residual
+
+    def _weights(self) -> Floats:
+        """Weights of the fit: what a subset's residual adds to the variance, over its chance to be in the fit."""
+        drawn, strata, stratum = self._drawn, self._drawn.strata, self._stratum
+        log_pi = self._log_pi[self._row]
+        log_root = 0.5 * np.log(strata.k * (strata.n - strata.k))
+        log_weight = -log_pi - strata.log_subsets[stratum] - log_root[stratum]
+        log_weight += np.log(np.maximum(-np.expm1(np.minimum(log_pi, 0.0)), self._tuning.least_weight))
+        typical = -np.log(np.maximum(drawn.expected, 1e-300)) - log_root
+        some = drawn.expected > 0
+        largest = max_by(strata.game[some], typical[some], self._graph.n_games)
+        weight: Floats = np.exp(log_weight - np.where(np.isfinite(largest), largest, 0.0)[self._game])
+        return weight
+
+    def _variance_of(self, residual: Floats, y: Floats, gain: Floats) -> Floats:
+        """The variance model of the draws that were left to chance."""
+        drawn = self._drawn
+        sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
+        surprise = max(float(np.mean(gain**2)), float(np.mean(y**2)) if len(y) else 0.0)
+        surprise = surprise or drawn.collection.scale**2  # scores that were all the same
+        prior = self._tuning.prior_draws
+        return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise, prior)
+
+
+def _full_scores(drawn: Drawn) -> Floats:
+    """`v(N)` of every game."""
+    collection = drawn.collection
+    out = np.empty(len(drawn.full))
+    for game, row in enumerate(drawn.full):
+        start, stop = collection.pair_indptr[row], collection.pair_indptr[row + 1]
+        out[game] = collection.scores[start + np.searchsorted(collection.games[start:stop], game)]
+    return out
+
+
+def _without_pooled_level(
+    y: Floats, gain: Floats, position: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float
+) -> Floats:
+    """`y` less a cubic in the size (and one times the game's gain) that all games share; one row per fold.
+
+    Each fold's cubic is fitted without the rows that it alone drew.
+    """
+    from localshapley.kernels.surrogate import N_LEVELS
+
+    columns = np.empty((len(y), 2 * N_LEVELS))
+    columns[:, :N_LEVELS] = legendre.legvander(position, N_LEVELS - 1)
+    columns[:, N_LEVELS:] = columns[:, :N_LEVELS] * gain[:, None]
+    grams = np.zeros((n_folds + 1, columns.shape[1], columns.shape[1] + 1))
+    for f in range(n_folds + 1):
+        part = np.flatnonzero(alone == (1 << f if f < n_folds else 0))
+        weighted = columns[part] * weight[part, None]
+        grams[f] = weighted.T @ np.column_stack([columns[part], y[part]])
+    out = np.empty((n_folds, len(y)))
+    for f in range(n_folds):
+        known = grams.sum(axis=0) - grams[f]
+        penalty = ridge * np.eye(2 * N_LEVELS)
+        out[f] = y - columns @ np.linalg.solve(known[:, :-1] + penalty, known[:, -1])
+    return out
+
+
+def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: float, prior: float) -> Floats:
+    """Variance of the residuals of each stratum: a factor of the game times a factor of the size.
+
+    Both are drawn towards the pooled variance, so that a game without a surprise so far is not taken for certain;
+    and that to one `surprise`, the square of a score, among all draws.
+    """
+    n_games = len(strata.indptr) - 1
+    bin_of = np.minimum(((strata.position + 1) / 2 * N_BINS).astype(np.int64), N_BINS - 1)
+    game, size, squared = strata.game[stratum], bin_of[stratum], residual**2
+    pooled = (float(squared.sum()) + surprise) / (len(squared) + 1)
+    of_game, of_size = np.full(n_games, pooled), np.ones(N_BINS)
+    n_game, n_size = np.bincount(game, minlength=n_games), np.bincount(size, minlength=N_BINS)
+    for _ in range(3):
+        relative = np.bincount(size, weights=squared / of_game[game], minlength=N_BINS)
+        of_size = (relative + prior) / (n_size + prior)
+        relative = np.bincount(game, weights=squared / of_size[size], minlength=n_games)
+        of_game = (relative + prior * pooled) / (n_game + prior)
+    model: Floats = of_game[strata.game] * of_size[bin_of]
+    return model

@@ -1,0 +1,127 @@
+"""What a round of sampling drew, and how likely each subset was to be drawn: all that an estimate needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.coalitions.sampled import Collection, Strata
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A round as it was drawn.
+
+    Attributes
+    ----------
+    strata : Strata
+    collection : Collection
+        The rows of the run so far; those of the round are the last ones.
+    full : array of shape (n_games,)
+        Rows of the full supports.
+    before : int
+        Rows before the round.
+    known, unknown : arrays of shape (n_strata,)
+        Subsets that were trained before the round, and the others, among which it draws.
+    expected : array of shape (n_strata,)
+        Expected draws; all unknown subsets where a stratum is taken whole.
+    counts : array of shape (n_strata, n_folds)
+        Draws of each fold; 0 where a stratum is taken whole.
+    """
+
+    strata: Strata
+    collection: Collection
+    full: Ints
+    before: int
+    known: Floats
+    unknown: Floats
+    expected: Floats
+    counts: Indices
+
+    @property
+    def n_folds(self) -> int:
+        """Folds to which the draws were dealt."""
+        return int(self.counts.shape[1])
+
+    @property
+    def folds(self) -> Indices:
+        """The folds that drew each row, one bit each; negative where it was sure to be taken."""
+        return self.collection.folds[: self.collection.n_rows]
+
+    @property
+    def whole(self) -> AnyArray:
+        """Strata of which every subset is taken."""
+        return np.equal(self.expected, self.unknown)
+
+    @property
+    def leaves_any(self) -> bool:
+        """Whether there was any subset to draw."""
+        return bool((self.unknown > 0.5).any())
+
+    @property
+    def n_draws(self) -> int:
+        """Subsets drawn, over all games."""
+        return int(self.counts.sum() + self.unknown[self.whole].sum())
+
+    @property
+    def left_to_chance(self) -> float:
+        """Expected number of draws outside of strata that are taken whole."""
+        return float(self.expected[self.expected < self.unknown].sum())
+
+    def log_share(self) -> Floats:
+        """Logarithm of the chance of a stratum's unknown subsets to be drawn from it."""
+        return self._log_share(self.expected, self.known)
+
+    def log_inclusion(self, row: Ints, stratum: Ints) -> Floats:
+        """For every row: logarithm of the chance to be drawn by any of its games; pairs as of `inner_pairs`."""
+        folds = self.folds
+        out = _log_union(row, self.log_share()[stratum], len(folds))
+        out[(np.arange(len(folds)) >= self.before) & (folds < 0)] = 0.0
+        return out
+
+    def log_own_inclusion(self, row: Ints, stratum: Ints) -> Floats:
+        """For rows that a single fold drew: logarithm of the chance that it did, given all the other folds."""
+        folds, drawn = self.folds, self.counts.sum(axis=1)
+        out = np.zeros(len(folds))
+        for f in range(self.n_folds):
+            pairs = np.flatnonzero((row >= self.before) & (folds[row] == 1 << f))
+            others = self.known + (drawn - self.counts[:, f])
+            log_share = self._log_share(self.expected / self.n_folds, others)
+            union = _log_union(row[pairs], log_share[stratum[pairs]], len(folds))
+            out[row[pairs]] = union[row[pairs]]
+        return out
+
+    def _log_share(self, expected: Floats, known: Floats) -> Floats:
+        out: Floats = np.log(np.maximum(expected, 1e-300)) - self.strata.log_without(known)
+        out[self.whole] = 0.0
+        return out
+
+
+def inner_pairs(collection: Collection, strata: Strata) -> tuple[Ints, Ints, Ints]:
+    """Pairs of a row and a game that is larger than it: place among all pairs, row and stratum."""
+    collection.gather()
+    row = np.repeat(np.arange(len(collection.pair_indptr) - 1), np.diff(collection.pair_indptr))
+    k = collection.sizes[row]
+    inner = np.flatnonzero((k > 0) & (k < collection.graph.sizes[collection.games]))
+    return inner, row[inner], strata.indptr[collection.games[inner]] + k[inner] - 1
+
+
+def _log_union(row: Ints, log_share: Floats, n_rows: int) -> Floats:
+    """`log(1 − Π(1 − p))` over the pairs of each row, from the logarithms of the `p`."""
+    top = max_by(row, log_share, n_rows)
+    top = np.where(np.isfinite(top), top, 0.0)
+    total = np.bincount(row, weights=np.exp(log_share - top[row]), minlength=n_rows)
+    with np.errstate(divide="ignore"):
+        out: Floats = np.log(total) + top  # p so small that they add up
+        missed = np.bincount(row, weights=np.log1p(-np.minimum(np.exp(log_share), 1.0)), minlength=n_rows)
+        out = np.where(out > -20, np.log(-np.expm1(missed)), out)
+    return out
+
+
+def max_by(group: Ints, values: Floats, n_groups: int) -> Floats:
+    """Largest value of each group; −∞ where there is none."""
+    out = np.full(n_groups, -np.inf)
+    np.maximum.at(out, group, values)
+    return out

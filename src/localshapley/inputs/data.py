@@ -1,0 +1,198 @@
+"""Rows and labels as the user gave them, checked and in one form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from localshapley.arrays import AnyArray, Ints
+from localshapley.errors import InvalidArgumentError
+
+MANY_NUMBERS = 50
+"""Whole numbers are classes up to so many different ones, and amounts beyond."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Training and test rows with their labels.
+
+    Attributes
+    ----------
+    X, X_test : array, CSR matrix or DataFrame of shape (n_rows, n_features)
+        `X_test` is None where folds are to take its place.
+    y, y_test : array of shape (n_rows,)
+    ids : pandas Index or None
+        The index of the user's table.
+    """
+
+    X: Any
+    y: AnyArray
+    X_test: Any
+    y_test: AnyArray
+    ids: pd.Index | None = None
+
+
+def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
+    """Check rows and labels; both tables have the same columns and the same form: frames, arrays or CSR matrices."""
+    rows, test_rows = _read_rows("X", X), _read_rows("X_test", X_test)
+    labels = _read_labels("y", y, rows.shape[0], "X")
+    test_labels = _read_labels("y_test", y_test, test_rows.shape[0], "X_test")
+    if rows.shape[1] != test_rows.shape[1]:
+        raise InvalidArgumentError(
+            f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
+        )
+    rows, test_rows = _in_one_form(rows, test_rows)
+    return Data(rows, labels, test_rows, test_labels, _index_of(X, y))
+
+
+def read_table(X: Any, y: Any) -> Data:
+    """Check rows and labels of which folds will test each other."""
+    rows = _read_rows("X", X)
+    labels = _read_labels("y", y, rows.shape[0], "X")
+    return Data(rows, labels, None, labels[:0], _index_of(X, y))
+
+
+def known_table(X: Any) -> Any:
+    """Tables of other libraries (polars, pyarrow) as pandas, sparse ones in a form that has rows."""
+    if sparse.issparse(X):
+        return sparse.csr_matrix(X)
+    return X.to_pandas().rename_axis("row") if hasattr(X, "to_pandas") else X
+
+
+def _index_of(X: Any, y: Any) -> pd.Index | None:
+    return X.index if isinstance(X, pd.DataFrame) else y.index if isinstance(y, pd.Series) else None
+
+
+def _read_rows(name: str, X: Any) -> Any:
+    """Rows as a float array, a CSR matrix or a DataFrame."""
+    if X is None:
+        raise InvalidArgumentError(
+            f"{name} is missing; give training rows and test rows (X, y, X_test, y_test), or only X, y and cv=5."
+        )
+    if isinstance(X, pd.DataFrame):
+        rows: Any = X
+    elif sparse.issparse(X):
+        rows = sparse.csr_matrix(X)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()  # and sorts, which distances between sparse rows rely on
+    else:
+        rows = _read_array(name, X)
+    if rows.shape[0] == 0 or rows.shape[1] == 0:
+        raise InvalidArgumentError(f"{name} is empty: it has {rows.shape[0]} rows and {rows.shape[1]} features.")
+    return rows
+
+
+def _read_array(name: str, X: Any) -> AnyArray:
+    try:
+        rows = np.asarray(X)
+    except ValueError:
+        raise InvalidArgumentError(f"{name} has rows of different lengths; give each the same features.") from None
+    if rows.ndim != 2:
+        advice = {1: f"reshape one feature with {name}.reshape(-1, 1)"}.get(
+            rows.ndim, f"flatten each row with {name}.reshape(len({name}), -1)"
+        )
+        raise InvalidArgumentError(f"{name} must have two dimensions (rows, features); got {rows.ndim}: {advice}.")
+    if rows.dtype == object or rows.dtype.kind in "US":
+        try:
+            rows = rows.astype(np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(
+                f"{name} holds text; give a DataFrame and a Pipeline that encodes it, or numbers."
+            ) from None
+    return rows
+
+
+def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
+    if y is None:
+        raise InvalidArgumentError(f"{name} is missing; give one label or number for each row of {rows_name}.")
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InvalidArgumentError(f"{name} must be one column; got shape {labels.shape}.")
+    if len(labels) != n_rows:
+        raise InvalidArgumentError(
+            f"{name} has {len(labels)} entries, {rows_name} has {n_rows} rows; they must be equally long."
+        )
+    missing = np.flatnonzero(pd.isna(labels))
+    if len(missing):
+        raise InvalidArgumentError(
+            f"{name} is missing (NaN) in {len(missing)} places, first at row {missing[0]}; drop or fill these rows."
+        )
+    if labels.dtype == object and all(isinstance(label, str) for label in labels):
+        labels = labels.astype(str)
+    return labels
+
+
+def _in_one_form(rows: Any, test_rows: Any) -> tuple[Any, Any]:
+    """Both tables as frames with the same columns, as arrays, or as sparse matrices."""
+    if isinstance(rows, pd.DataFrame) and isinstance(test_rows, pd.DataFrame):
+        if list(rows.columns) != list(test_rows.columns):
+            raise InvalidArgumentError(
+                f"X_test has the columns {list(test_rows.columns)}, X has {list(rows.columns)}; "
+                "they must be the same, in the same order."
+            )
+        return rows, test_rows
+    tables = [as_array(name, table) for name, table in (("X", rows), ("X_test", test_rows))]
+    if sparse.issparse(tables[0]) != sparse.issparse(tables[1]):
+        raise InvalidArgumentError("X and X_test must both be sparse or both be dense.")
+    return tables[0], tables[1]
+
+
+def as_array(name: str, table: Any) -> Any:
+    """A frame of numbers as an array; anything else as it is."""
+    if not isinstance(table, pd.DataFrame):
+        return table
+    try:
+        return table.to_numpy(dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"{name} is a DataFrame with text columns, the other table is not; give both as DataFrames."
+        ) from None
+
+
+def numbers_in(table: Any) -> AnyArray:
+    """All numbers of a table, whatever holds them."""
+    values = table.select_dtypes("number").to_numpy() if isinstance(table, pd.DataFrame) else table
+    return np.asarray(values.data if sparse.issparse(values) else values, dtype=np.float64)
+
+
+def as_amounts(name: str, y: AnyArray) -> AnyArray:
+    """Labels as the numbers that a regressor predicts."""
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"{name} must hold numbers for a regressor; got {y.dtype} such as {y[0]!r}. Use a classifier for labels."
+        ) from None
+    if not np.isfinite(numbers).all():
+        where = int(np.flatnonzero(~np.isfinite(numbers))[0])
+        raise InvalidArgumentError(f"{name} is infinite at row {where}; drop or bound it.")
+    return numbers
+
+
+def are_amounts(y: AnyArray) -> bool:
+    """Whether labels are amounts rather than classes: fractions, or more different whole numbers than classes have.
+
+    >>> are_amounts(np.array([0, 1, 1])), are_amounts(np.array([0.5, 2])), are_amounts(np.arange(51))
+    (False, True, True)
+    """
+    if y.dtype.kind not in "iuf":
+        return False
+    return bool((y % 1 != 0).any()) or len(np.unique(y)) > MANY_NUMBERS
+
+
+def encode(labels: AnyArray, classes: AnyArray) -> tuple[Ints, AnyArray]:
+    """Codes of labels; a label that is no class has code −1, −2, ... and is listed as unseen."""
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    unseen: dict[Any, int] = {}
+    codes = np.array(
+        [position[v] if v in position else unseen.setdefault(v, -1 - len(unseen)) for v in labels.tolist()],
+        dtype=np.int64,
+    )
+    return codes, np.array(list(unseen), dtype=labels.dtype)

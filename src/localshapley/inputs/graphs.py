@@ -1,0 +1,129 @@
+"""Reads a graph and its nodes in any of the forms that they come in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import AnyArray, Ints
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import read_data
+from localshapley.inputs.task import Task, make_task
+
+
+class NodeData(NamedTuple):
+    """A graph whose nodes have features and labels, some of them training nodes and some test nodes.
+
+    Attributes
+    ----------
+    edges : CSR array of shape (n_nodes, n_nodes)
+        True where two nodes are joined, either way; no self-loops.
+    features : CSR array of shape (n_nodes, n_features)
+    labels : array of shape (n_nodes,)
+        As they were given; those of nodes that are neither in `train` nor in `test` are anything.
+    train, test : arrays
+        Node numbers; no node is in both.
+    """
+
+    edges: sparse.csr_array
+    features: sparse.csr_array
+    labels: AnyArray
+    train: Ints
+    test: Ints
+
+    def task(self, *, score: Any = None, empty: float | None = None, seed: int = 0) -> tuple[Task, list[str]]:
+        """The task of a classifier with probabilities, and what the user should know."""
+        X, y = self.features, self.labels
+        data = read_data(X[self.train], y[self.train], X[self.test], y[self.test])
+        return make_task(data, classifies=True, has_proba=True, score=score, empty=empty, seed=seed)
+
+
+def read_graph(adjacency: Any, X: Any, y: Any, train: Any, test: Any) -> NodeData:
+    """Read the first arguments of `value_nodes`."""
+    features = read_features(X)
+    n_nodes = features.shape[0]
+    edges = read_edges(adjacency, n_nodes)
+    labels = np.asarray(y)
+    if labels.shape != (n_nodes,):
+        raise InvalidArgumentError(f"y has shape {labels.shape}, X has {n_nodes} rows; give a label for each.")
+    nodes, test_nodes = (read_nodes(name, given, n_nodes) for name, given in (("train", train), ("test", test)))
+    if (both := np.intersect1d(nodes, test_nodes)).size:
+        raise InvalidArgumentError(
+            f"train and test share {len(both)} nodes, first {both[0]}; a node is either valued or scored."
+        )
+    return NodeData(edges, features, labels, nodes, test_nodes)
+
+
+def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
+    """Read a graph as a symmetric matrix of ones, without self-loops."""
+    if sparse.issparse(adjacency):
+        given = max(adjacency.shape)
+        pairs = np.stack(adjacency.nonzero(), axis=1)
+    elif hasattr(adjacency, "edge_index"):
+        pairs = np.asarray(adjacency.edge_index).T
+        given = int(adjacency.num_nodes)
+    elif hasattr(adjacency, "nodes") and hasattr(adjacency, "edges"):
+        names = np.asarray(list(adjacency.nodes))
+        if names.size and (names.dtype.kind not in "iu" or names.min() < 0 or names.max() >= n_nodes):
+            raise InvalidArgumentError(
+                f"adjacency is a networkx graph whose nodes must be row numbers of X, 0 to {n_nodes - 1}; got "
+                f"{names.tolist()[:5]} ({len(names)} nodes). Use networkx.convert_node_labels_to_integers(graph)."
+            )
+        pairs, given = np.asarray(list(adjacency.edges()), dtype=np.int64).reshape(-1, 2), n_nodes
+    else:
+        pairs, given = np.asarray(adjacency), 0
+        pairs = pairs.reshape(-1, 2).astype(np.int64) if pairs.size == 0 else pairs
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise InvalidArgumentError(
+            "adjacency must be a SciPy sparse matrix, a list of edges of shape (n_edges, 2) with whole numbers, a "
+            f"networkx graph or a PyTorch Geometric Data; got {type(adjacency).__name__} of shape {pairs.shape} and "
+            f"type {pairs.dtype}. Wrap a dense matrix with scipy.sparse.csr_array(matrix)."
+        )
+    if pairs.size and pairs.min() < 0:
+        raise InvalidArgumentError(f"adjacency names node {pairs.min()}; nodes count from 0.")
+    given = max(given, int(pairs.max(initial=-1)) + 1)
+    if given > n_nodes:
+        raise InvalidArgumentError(
+            f"adjacency has {given} nodes, X has {n_nodes} rows; give a row of features for each node."
+        )
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    edges = sparse.csr_array((np.ones(len(pairs), dtype=bool), pairs.T.astype(np.int32)), shape=(n_nodes, n_nodes))
+    both = sparse.csr_array(edges + edges.T)
+    both.sum_duplicates()
+    return both
+
+
+def read_features(X: Any) -> sparse.csr_array:
+    """Read features as a matrix of its own, without explicit zeros."""
+    try:
+        table = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
+        features = sparse.csr_array(table, dtype=np.float64, copy=True)  # what follows works in place
+    except (TypeError, ValueError):
+        raise InvalidArgumentError("X must be a matrix of numbers with one row for each node.") from None
+    if features.ndim != 2:
+        raise InvalidArgumentError(f"X must have two dimensions (nodes, features); got {features.ndim}.")
+    if not np.isfinite(features.data).all():
+        raise InvalidArgumentError("X holds missing values (NaN) or infinity; fill or bound these entries.")
+    features.sum_duplicates()
+    features.eliminate_zeros()
+    return features
+
+
+def read_nodes(name: str, given: Any, n_nodes: int) -> Ints:
+    """Read node numbers or a mask as node numbers, each once."""
+    nodes = np.asarray(given)
+    if nodes.dtype == bool and nodes.shape == (n_nodes,):
+        nodes = np.flatnonzero(nodes)
+    if nodes.ndim != 1 or nodes.dtype.kind not in "iu" or not len(nodes):
+        raise InvalidArgumentError(
+            f"{name} must be a list of node numbers or a mask of shape ({n_nodes},), with at least one node; got "
+            f"{type(given).__name__} of shape {nodes.shape} and type {nodes.dtype}."
+        )
+    outside = nodes[(nodes < 0) | (nodes >= n_nodes)]
+    if outside.size:
+        raise InvalidArgumentError(f"{name} names node {outside[0]}, but the nodes are 0 to {n_nodes - 1}.")
+    if len(np.unique(nodes)) < len(nodes):
+        raise InvalidArgumentError(f"{name} names a node more than once; give each once.")
+    return nodes.astype(np.int64)

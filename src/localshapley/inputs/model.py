@@ -1,0 +1,143 @@
+"""The estimator behind the `model` argument: checks, and what can be told of it without training coalitions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from localshapley.arrays import AnyArray
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import Data, as_array, numbers_in
+
+
+def check_estimator(estimator: Any) -> None:
+    """Refuse anything but a classifier or regressor of scikit-learn's kind that takes rows of features."""
+    if isinstance(estimator, type):
+        raise InvalidArgumentError(f"model is a class; give an instance of it: {estimator.__name__}().")
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "predict") or not hasattr(estimator, "get_params"):
+        raise InvalidArgumentError(
+            f"model must be a scikit-learn estimator, a name or a localshapley.models object; got {estimator!r}."
+        )
+    if not (is_classifier(estimator) or is_regressor(estimator)):
+        raise InvalidArgumentError(
+            f"model must be a classifier or a regressor; {type(final_step(estimator)).__name__} is neither."
+        )
+    if getattr(final_step(estimator), "metric", None) == "precomputed":
+        raise InvalidArgumentError("model has metric='precomputed'; give feature rows and a metric instead.")
+
+
+def fitting(data: Data, estimator: Any) -> Data:
+    """The data in the form that an estimator takes: frames where it may read columns by name, else arrays.
+
+    NaN is let through only where the estimator says that it takes it.
+    """
+    if takes_kernel(estimator) and data.X.shape[0] != data.X.shape[1]:
+        raise InvalidArgumentError(
+            "model takes a precomputed kernel: X must be the square matrix between the training rows, X_test that of "
+            f"test rows by training rows; X has shape {data.X.shape}."
+        )
+    if isinstance(data.X, pd.DataFrame):
+        numeric = all(pd.api.types.is_numeric_dtype(t) for t in data.X.dtypes)
+        if numeric and not _reads_names(estimator):
+            data = replace(data, X=as_array("X", data.X), X_test=as_array("X_test", data.X_test))
+    for name, table in (("X", data.X), ("X_test", data.X_test)):
+        values = numbers_in(table)
+        if np.isinf(values).any():
+            raise InvalidArgumentError(f"{name} holds infinity; drop or bound these entries.")
+        if np.isnan(values).any() and not _takes_missing(estimator):
+            raise InvalidArgumentError(
+                f"{name} holds {int(np.isnan(values).sum())} missing values (NaN), which "
+                f"{type(final_step(estimator)).__name__} does not take; drop these rows, or put SimpleImputer() before "
+                "the model in a Pipeline."
+            )
+    return data
+
+
+def takes_kernel(estimator: Any) -> bool:
+    """Whether an estimator takes a matrix between rows instead of the rows."""
+    return bool(get_tags(estimator).input_tags.pairwise)
+
+
+def _takes_missing(estimator: Any) -> bool:
+    """Whether missing values are filled, or taken by every step that they reach."""
+    if not isinstance(estimator, Pipeline):
+        return bool(get_tags(estimator).input_tags.allow_nan)
+    *transformers, (_, model) = estimator.steps
+    for _, step in transformers:
+        if not hasattr(step, "fit"):
+            continue
+        module = type(step).__module__
+        if module.startswith(("sklearn.impute", "sklearn.compose")) or not module.startswith("sklearn."):
+            return True  # it fills them, or nobody can know
+        if not _takes_missing(step):
+            return False
+    return _takes_missing(model)
+
+
+def _reads_names(estimator: Any) -> bool:
+    """Whether other estimators are inside, which may read columns by name."""
+    return any(hasattr(value, "get_params") for value in estimator.get_params(deep=True).values())
+
+
+def final_step(estimator: Any) -> Any:
+    """The estimator itself, or the last step of a pipeline."""
+    return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+
+
+def seeded(estimator: Any, seed: int) -> Any:
+    """A clone whose open random states are set, so that a coalition always gives the same model."""
+    model = clone(estimator)
+    open_states = {name: seed for name, value in _random_states(model).items() if value is None}
+    return model.set_params(**open_states)
+
+
+def has_random_state(estimator: Any) -> bool:
+    """Whether an estimator, or a part of it, can be given a random state."""
+    return bool(_random_states(estimator))
+
+
+def _random_states(estimator: Any) -> dict[str, Any]:
+    parameters = estimator.get_params(deep=True).items()
+    return {name: value for name, value in parameters if name == "random_state" or name.endswith("__random_state")}
+
+
+def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
+    """Train the model on all rows; what it refuses here is refused before any coalition is trained."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return seeded(estimator, seed).fit(X, y)
+    except (ValueError, TypeError) as error:
+        raise InvalidArgumentError(
+            f"model {on_one_line(estimator)} cannot be trained on all of X and y: {error}"
+        ) from error
+
+
+def check_decisions(reference: Any, score: str) -> None:
+    """Refuse a classifier without probabilities whose decisions are not one number per class."""
+    name = type(final_step(reference)).__name__
+    if hasattr(reference, "predict_proba"):
+        return
+    if not hasattr(reference, "decision_function"):
+        raise InvalidArgumentError(
+            f"score {score!r} needs predict_proba or decision_function, which {name} does not have; "
+            "use score='accuracy'."
+        )
+    n_classes = len(reference.classes_)
+    if n_classes > 2 and getattr(final_step(reference), "decision_function_shape", "ovr") == "ovo":
+        raise InvalidArgumentError(
+            f"score {score!r} needs one decision value for each of the {n_classes} classes, {name} gives one for each "
+            "pair; set decision_function_shape='ovr', or use score='accuracy'."
+        )
+
+
+def on_one_line(estimator: Any) -> str:
+    """An estimator's settings on one line."""
+    return " ".join(repr(estimator).split())

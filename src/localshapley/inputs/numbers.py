@@ -1,0 +1,50 @@
+"""Numbers that a user gives, each refused in the same words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from localshapley.errors import InvalidArgumentError
+
+
+def check_whole(name: str, value: Any, *, least: int = 1, optional: bool = False) -> None:
+    """Refuse anything but a whole number of at least `least` (or None, where it is `optional`).
+
+    >>> check_whole("n_seeds", 0)
+    Traceback (most recent call last):
+    localshapley.errors.InvalidArgumentError: n_seeds must be a whole number of at least 1; got 0.
+    """
+    if optional and value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InvalidArgumentError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+
+
+def check_number(
+    name: str, value: Any, *, above: float | None = None, least: float | None = None, most: float = np.inf,
+    optional: bool = False,
+) -> None:  # fmt: skip
+    """Refuse anything but a finite number above, or of at least, one bound and of at most another.
+
+    >>> check_number("tol", "small", above=0)
+    Traceback (most recent call last):
+    localshapley.errors.InvalidArgumentError: tol must be a number above 0; got 'small'.
+    """
+    if optional and value is None:
+        return
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(np.isfinite(value))
+    inside = is_number and (above is None or value > above) and (least is None or value >= least) and value <= most
+    if not inside:
+        bounds = [f"above {above:g}"] if above is not None else []
+        bounds += [f"of at least {least:g}"] if least is not None else []
+        bounds += [f"at most {most:g}"] if most < np.inf else []
+        kind = f"a number {' and '.join(bounds)}" if bounds else "a finite number"
+        raise InvalidArgumentError(f"{name} must be {kind}; got {value!r}.")
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse anything but None and a whole number other than 0."""
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0):
+        raise InvalidArgumentError(f"n_jobs must be None, a number of processes, or -1 for all cores; got {n_jobs!r}.")

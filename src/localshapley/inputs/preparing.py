@@ -1,0 +1,146 @@
+"""From a table with gaps and words to numbers: the preparation that the command line does by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from localshapley.arrays import AnyArray, Floats
+from localshapley.errors import LocalShapleyError
+from localshapley.inputs.data import are_amounts
+
+MAX_CATEGORIES = 50
+"""Categories of a column that get a feature of their own; the rarest beyond share one."""
+FREE_TEXT = 0.5
+"""A column of words with more different ones than this share of its rows says who a row is, not what it is like."""
+MOSTLY = 0.8
+"""A column with so many numbers among its words is one of numbers, with mistakes."""
+
+
+@dataclass
+class Prepared:
+    """Rows as numbers.
+
+    Attributes
+    ----------
+    X, X_test : arrays
+        `X_test` is None where there are no test rows.
+    names : list of str
+        The features.
+    steps : list of str
+        What was done, in words.
+    """
+
+    X: Floats
+    X_test: Floats | None
+    names: list[str]
+    steps: list[str] = field(default_factory=list)
+
+
+def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: Sequence[str] = ()) -> Prepared:
+    """Fill gaps, scale numbers and give each category a feature; all of it is learnt from the training rows.
+
+    Parameters
+    ----------
+    train, test : DataFrames with the same columns
+    categories : column names
+        Numbers that are codes and not amounts.
+    """
+    numbers, words, steps = [], [], []
+    for name in train.columns:
+        column = train[name]
+        if column.isna().all():
+            steps.append(f"left out {name!r}: it is empty")
+        elif name not in categories and _as_numbers(column) is not None:
+            numbers.append(name)
+            if pd.api.types.is_integer_dtype(column) and column.is_unique and len(column) > MAX_CATEGORIES:
+                steps.append(
+                    f"{name!r} is different in every row and was learnt from; if it names rows, give it as the id"
+                )
+        elif name not in categories and column.nunique() > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
+            steps.append(f"left out {name!r}: {column.nunique():,} different texts in {len(column):,} rows")
+        else:
+            words.append(name)
+    if not numbers and not words:
+        raise LocalShapleyError("no column is left to learn from: " + "; ".join(steps) + ".")
+    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
+    tables = [_typed(table, numbers, words) for table in (train, test) if table is not None]
+    gaps = {name: int(tables[0][name].isna().sum()) for name in tables[0].columns}
+    transformer = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
+            ("words", make_pipeline(SimpleImputer(strategy="constant", fill_value="(missing)"), encoder), words),
+        ],
+        verbose_feature_names_out=False,
+    )
+    X = transformer.fit_transform(tables[0])
+    X_test = transformer.transform(tables[1]) if test is not None else None
+    filled = [name for name in numbers if gaps[name]]
+    done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
+    done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
+    done += [f"{_columns(words)} of categories ({_listed(words)}) one feature for each category"] if words else []
+    return Prepared(np.asarray(X, dtype=np.float64), X_test, list(transformer.get_feature_names_out()), done + steps)
+
+
+def _as_numbers(column: pd.Series) -> pd.Series | None:
+    """The column as floats; None if it holds words. Numbers with a few words among them are refused."""
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
+        return column.astype("float64")
+    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
+        return column.astype("int64").where(column.notna()).astype("float64")
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return None
+    given = column.dropna().astype(str)
+    read = pd.to_numeric(given, errors="coerce")
+    wrong = given[read.isna()]
+    if len(wrong) == 0:
+        return pd.to_numeric(column, errors="coerce").astype("float64")
+    if len(wrong) < (1 - MOSTLY) * len(given):
+        raise LocalShapleyError(
+            f"column {column.name!r} holds numbers but for {len(wrong)} rows, first {wrong.iloc[0]!r} in row "
+            f"{wrong.index[0]}; mend or empty these cells, or give the column as a category if they are codes."
+        )
+    return None
+
+
+def _typed(table: pd.DataFrame, numbers: list[str], words: list[str]) -> pd.DataFrame:
+    out = {}
+    for name in numbers:
+        column = _as_numbers(table[name])
+        if column is None:
+            raise LocalShapleyError(f"column {name!r} holds numbers in the training rows and words in the test rows.")
+        out[name] = column.replace([np.inf, -np.inf], np.nan)
+    for name in words:
+        out[name] = table[name].astype(object).where(table[name].notna(), None).map(str, na_action="ignore")
+    return pd.DataFrame(out, index=table.index)
+
+
+def _columns(names: list[str]) -> str:
+    return "1 column" if len(names) == 1 else f"{len(names)} columns"
+
+
+def _listed(names: list[str], most: int = 4) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def labels_of(column: pd.Series) -> tuple[AnyArray, bool]:
+    """Labels or numbers to predict, and whether they are numbers."""
+    missing = column.index[column.isna()]
+    if len(missing):
+        raise LocalShapleyError(
+            f"the target {column.name!r} is missing in {len(missing)} rows, first in row {missing[0]}; drop these rows."
+        )
+    if isinstance(column.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(column):
+        return column.astype(str).str.strip().to_numpy(dtype=str), False  # spaces make no class
+    numbers = column.to_numpy()
+    if numbers.dtype.kind == "f" and (numbers % 1 == 0).all():
+        numbers = numbers.astype(np.int64)
+    return numbers, are_amounts(numbers)

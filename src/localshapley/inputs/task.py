@@ -1,0 +1,153 @@
+"""The task that models are trained and scored on, and the conventions where nothing is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from localshapley import scores
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.errors import InvalidArgumentError, warn
+from localshapley.inputs.data import Data, as_amounts, encode
+from localshapley.inputs.numbers import check_number
+from localshapley.scores import Score
+
+NOTHING, UNKNOWN = -1, -2
+"""Outcomes of coalitions: nothing is learnt from no row; what must be trained is not known. Others are classes."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """Training rows, test rows and the score between them.
+
+    Attributes
+    ----------
+    X, X_test : array, CSR matrix or DataFrame of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+        Labels or numbers as the user gave them.
+    y_test : array of shape (n_tests,)
+        Class codes into `classes` (negative where `y` does not have the class), or numbers.
+    classes : array or None
+        Sorted classes of `y`; None for regression.
+    codes : array of shape (n_rows,) or None
+        Class codes of `y`; None for regression.
+    score : Score
+    empty : float or None
+        Score of the empty coalition on every test row; None follows the convention.
+    seed : int
+        Seed for estimators that leave their `random_state` open.
+    """
+
+    X: Any
+    y: AnyArray
+    X_test: Any
+    y_test: AnyArray
+    classes: AnyArray | None
+    codes: AnyArray | None
+    score: Score
+    empty: float | None = None
+    seed: int = 0
+
+    @property
+    def n_outputs(self) -> int:
+        """Columns of a prediction: one per class, or one number."""
+        return 1 if self.classes is None else len(self.classes)
+
+    def room_for(self, n: int) -> Floats:
+        """An array for so many predictions."""
+        return np.empty(n if self.classes is None else (n, len(self.classes)))
+
+    # Three conventions hold for every model. Nothing learnt (no row): every class is equally likely, a number is
+    # predicted by the mean of `y`, or the score is `empty`. One class learnt: it is predicted with certainty. No answer
+    # (a prediction that is NaN or infinite): as if nothing had been learnt.
+
+    def outcomes(self, indptr: Ints, players: Indices) -> Ints:
+        """What each coalition is known to learn: `NOTHING`, its class if it has one only, else `UNKNOWN`."""
+        sizes = np.diff(indptr)
+        out = np.where(sizes == 0, NOTHING, UNKNOWN)
+        some = np.flatnonzero(sizes)
+        if self.codes is not None and len(some):
+            codes = self.codes[players]
+            lowest, highest = (extreme.reduceat(codes, indptr[some]) for extreme in (np.minimum, np.maximum))
+            out[some] = np.where(lowest == highest, lowest, UNKNOWN)
+        return out
+
+    def score_predictions(self, tests: Indices, prediction: Floats, outcome: Ints) -> tuple[Floats, AnyArray]:
+        """Score predictions, those of coalitions with a known outcome by the conventions.
+
+        Parameters
+        ----------
+        tests : array of shape (n,)
+        prediction : array of shape (n, n_classes) or, for regression, (n,)
+            Changed in place; what stands in rows whose outcome is known does not matter. Where the score reads labels,
+            the largest entry is the predicted class.
+        outcome : array of shape (n,)
+            Of the coalition behind each prediction.
+
+        Returns
+        -------
+        scores : array of shape (n,)
+        silent : array of bool of shape (n,)
+            Where the model had no answer.
+        """
+        finite = np.isfinite(prediction)
+        answered: AnyArray = finite if finite.ndim == 1 else np.all(finite, axis=1)
+        silent = ~answered & (outcome == UNKNOWN)
+        nothing = silent | (outcome == NOTHING)
+        if self.classes is None:
+            prediction[nothing] = float(self.y.mean())
+        else:
+            prediction[nothing] = 0
+            if self.score.source == "label":
+                prediction = one_hot(prediction.argmax(axis=1), len(self.classes))
+            prediction[nothing] = 1 / len(self.classes)
+            alone = np.flatnonzero(outcome >= 0)
+            prediction[alone] = 0
+            prediction[alone, outcome[alone]] = 1
+        found = self.score(self.y_test[tests], prediction)
+        if self.empty is not None:
+            found[nothing] = self.empty
+        return found, silent
+
+    def score_nothing_learnt(self, tests: Indices) -> Floats:
+        """Score of the empty coalition."""
+        return self.score_predictions(tests, self.room_for(len(tests)), np.full(len(tests), NOTHING))[0]
+
+
+def one_hot(codes: AnyArray, n_classes: int) -> Floats:
+    """A one in the column of each code."""
+    out = np.zeros((len(codes), n_classes))
+    out[np.arange(len(codes)), codes] = 1
+    return out
+
+
+def make_task(
+    data: Data, *, classifies: bool, has_proba: bool, score: Any = None, empty: float | None = None, seed: int = 0
+) -> tuple[Task, list[str]]:
+    """Put data and score together; returns the task and what the user should know."""
+    check_number("empty", empty, optional=True)
+    if not classifies:
+        y, y_test = as_amounts("y", data.y), as_amounts("y_test", data.y_test)
+        chosen = scores.resolve(score, "regressor", None, has_proba)
+        return Task(data.X, y, data.X_test, y_test, None, None, chosen, empty, seed), []
+    try:
+        classes, codes = np.unique(data.y, return_inverse=True)
+    except TypeError:
+        raise InvalidArgumentError(
+            "y mixes labels of different kinds, such as text and numbers; make them one kind, y.astype(str)."
+        ) from None
+    if len(classes) == 1:
+        raise InvalidArgumentError(
+            f"y holds one class only ({classes.tolist()[0]!r}); a classifier's rows are worth something only with "
+            "two or more. Check the column, or use a regressor for numbers."
+        )
+    y_test, unseen = encode(data.y_test, classes)
+    notes = []
+    if len(unseen):
+        names = ", ".join(map(repr, unseen.tolist()[:5]))
+        notes.append(f"y_test holds labels that y does not have ({names}); they count as wrong whatever is learnt.")
+        warn(notes[0])
+    chosen = scores.resolve(score, "classifier", (classes, unseen), has_proba)
+    return Task(data.X, data.y, data.X_test, y_test, classes, codes, chosen, empty, seed), notes

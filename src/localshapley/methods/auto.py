@@ -1,0 +1,61 @@
+"""The default: in closed form or exact where that is cheaper than sampling to the target, sampled elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from localshapley.estimate.tuning import TUNED, Tuning
+from localshapley.games import SupportGraph
+from localshapley.methods.base import Method, Run
+from localshapley.methods.closed_form import ClosedForm
+from localshapley.methods.exact import Exact
+from localshapley.methods.sample import SampleRun
+from localshapley.methods.settings import Settings
+from localshapley.wording import in_words
+from localshapley.workers import Bench
+
+
+@dataclass(frozen=True)
+class Auto(Method):
+    """Chooses by cost, game by game and size by size; the result says which way it went and why.
+
+    Parameters
+    ----------
+    easy : int
+        So few distinct subsets are trained one and all, whatever the target.
+    tuning : `localshapley.estimate.tuning.Tuning`, optional
+        Of the sampler.
+    """
+
+    name = "auto"
+    easy: int = 2048
+    tuning: Tuning = TUNED
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+        """Begin a run of the method that is cheapest."""
+        closed = ClosedForm().find(graph, bench, settings)
+        if closed is not None:
+            return closed
+        run, why = self._enumerate(graph, bench, settings)
+        if run is None:
+            games = graph.apart() if settings.per_test else graph
+            run = SampleRun(games, bench, settings, self.title, self.tuning, eager=True)
+            why = "sampled: there are too many distinct subsets to train them all"
+        run.why = why
+        return run
+
+    def _enumerate(self, graph: SupportGraph, bench: Bench, settings: Settings) -> tuple[Run | None, str]:
+        """A run that trains every subset, where it is worth it."""
+        exact = Exact()
+        if settings.budget is not None:
+            distinct = exact.count_if_within(graph, settings.budget)
+            why = "exact: the budget allows all {} distinct subsets"
+        elif (graph.sizes <= self.tuning.easy_game.bit_length() - 1).all():
+            distinct = exact.count_if_within(graph, exact.max_subsets)
+            why = "exact: games are so small that all {} distinct subsets are trained sooner than sampled"
+        else:
+            distinct = exact.count_if_within(graph, self.easy)
+            why = "exact: all {} distinct subsets are trained sooner than sampled"
+        if distinct is None:
+            return None, ""
+        return exact.enumerate(graph, bench, settings, distinct), why.format(in_words(distinct))

@@ -1,0 +1,93 @@
+"""Closed form: coalitions that must have equal scores are counted together, and nothing is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import Floats
+from localshapley.errors import InvalidArgumentError, TooLargeError
+from localshapley.games import SupportGraph
+from localshapley.methods.base import Certain, Method
+from localshapley.methods.settings import Settings
+from localshapley.models.trainer import Solver
+from localshapley.wording import in_words
+from localshapley.workers import Bench, Done, Work
+
+CLASSES_PER_SECOND = 1e7
+"""That many are scored at least."""
+
+
+@dataclass(frozen=True)
+class ClosedForm(Method):
+    """Exact values without training, by classes of coalitions with equal scores.
+
+    A K-nearest-neighbour prediction depends only on the K nearest members of a coalition, so that few classes of
+    coalitions stand for all of them. Models and scores without such a form are refused.
+
+    Parameters
+    ----------
+    max_classes : int
+        Up to this many equivalence classes are enumerated exactly: by default about half a minute's worth.
+    """
+
+    name = "closed-form"
+    kind = "exact"
+    max_classes: int = 2**33
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> ClosedFormRun:
+        """Begin a run."""
+        solver = bench.trainer.solver()
+        if solver is None:
+            raise InvalidArgumentError(
+                f"method='closed-form' is not supported by {bench.trainer.name} with this score: its coalitions do not "
+                "fall into classes of equal scores. Use method='exact' or 'auto'."
+            )
+        classes = solver.count_classes(graph)
+        if classes > self.max_classes:
+            raise TooLargeError(
+                f"method='closed-form' would score {in_words(classes)} equivalence classes of coalitions; "
+                f"{self.max_classes:,} is the most. Use method='sample', or a smaller support."
+            )
+        return ClosedFormRun(graph, solver, classes)
+
+    def find(self, graph: SupportGraph, bench: Bench, settings: Settings) -> ClosedFormRun | None:
+        """Begin a run if there is a closed form and it is quick enough."""
+        solver = bench.trainer.solver()
+        if solver is None:
+            return None
+        seconds = np.inf if settings.max_seconds is None else settings.max_seconds
+        classes = solver.count_classes(graph)
+        if classes > min(self.max_classes, seconds * CLASSES_PER_SECOND):
+            return None
+        return ClosedFormRun(graph, solver, classes)
+
+
+class ClosedFormRun(Certain):
+    """Has a solver score every class once."""
+
+    title = "exact"
+    counts_classes = True
+    doing = "scoring classes of coalitions"
+    why = "closed form: coalitions with equal scores are counted together, and none is trained"
+
+    def __init__(self, graph: SupportGraph, solver: Solver, classes: int) -> None:
+        self.graph, self._solver, self.total = graph, solver, classes
+        self._by_test = np.empty(len(graph.N[1]))
+        subsets = sum(2 ** int(n) for n in graph.support_sizes)
+        self.complete = f"{in_words(classes)} equivalence classes cover all {in_words(subsets)} coalitions"
+
+    def train(self) -> Work:
+        """Nothing is trained: classes are scored."""
+        for classes in self._solver.solve(self.graph, self._by_test):
+            yield Done(draws=classes)
+
+    def values(self) -> Floats:
+        """Sums over the test rows."""
+        return self.graph.values(self._by_test)
+
+    def by_test(self) -> sparse.csr_array:
+        """As the solver found them."""
+        return self.graph.matrix(self._by_test)

@@ -1,0 +1,78 @@
+"""What the exact methods share: every coalition of a schedule is trained, and the closed-form weights are summed."""
+
+from __future__ import annotations
+
+from scipy import sparse
+
+from localshapley.arrays import Floats
+from localshapley.errors import TooLargeError
+from localshapley.estimate.exact import ExactSum
+from localshapley.games import SupportGraph
+from localshapley.methods.base import Certain
+from localshapley.wording import in_words
+from localshapley.workers import Bench, Schedule, Work
+
+MAX_SUBSETS = 2**30
+"""Exact methods refuse to train more coalitions than this."""
+
+
+class Enumeration(Certain):
+    """Trains all coalitions of a schedule.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+        The games that are played.
+    bench : Bench
+    schedule : Schedule
+    title : str
+    total, distinct : int
+        Coalitions of the schedule, and how many of them differ.
+    per_test : bool
+        Whether to keep the values to each test row.
+    """
+
+    def __init__(
+        self,
+        graph: SupportGraph,
+        bench: Bench,
+        schedule: Schedule,
+        title: str,
+        *,
+        total: int,
+        distinct: int,
+        per_test: bool,
+    ) -> None:
+        self.graph, self.title = graph, title
+        self.total = self.first_look = total
+        self._bench, self._schedule, self._distinct = bench, schedule, distinct
+        self._sum = ExactSum(graph, per_test=per_test)
+
+    @property
+    def distinct(self) -> int:
+        """`|𝒮|`."""
+        return self._distinct
+
+    def train(self) -> Work:
+        """Every coalition of the schedule."""
+        yield from self._bench.work_off(self._schedule, self._sum)
+
+    def values(self) -> Floats:
+        """The sums."""
+        return self._sum.values()
+
+    def by_test(self) -> sparse.csr_array:
+        """The sums of each test row."""
+        return self._sum.matrix()
+
+
+def refuse_if_too_large(graph: SupportGraph, method: str, trainings: int, most: int, budget: int | None) -> None:
+    """Refuse an exact method before it starts that would train more than `most` coalitions, or than its budget."""
+    if trainings <= (most if budget is None else min(budget, most)):
+        return
+    limit = f"{most:,} is the most" if budget is None or budget > most else f"budget={budget:,} allows"
+    raise TooLargeError(
+        f"method={method!r} would train {in_words(trainings)} coalitions (the largest support has "
+        f"{graph.sizes.max()} rows); {limit}. Use method='auto' or 'sample', cap the supports (max_size=15), or take "
+        "a smaller support; plan() shows the cost before you run it."
+    )

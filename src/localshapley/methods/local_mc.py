@@ -1,0 +1,21 @@
+"""Local-MC: random permutations of the support of each test row, for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from localshapley.games import SupportGraph
+from localshapley.methods.rounds import InRounds
+from localshapley.methods.walks import Walks
+from localshapley.workers import Bench
+
+
+@dataclass(frozen=True)
+class LocalMC(InRounds):
+    """Marginal gains along permutations of each test row's support: unbiased, and without reuse."""
+
+    name = "local-mc"
+
+    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Walks:
+        """Every test row is a game of its own."""
+        return Walks(graph.apart(), bench, self, seed)

@@ -1,0 +1,100 @@
+"""Leave-one-out: what is lost without a player, `v(N) − v(N∖{z})`. No Shapley value, but cheap and exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from localshapley.arrays import Floats, offsets
+from localshapley.coalitions.batch import Batch
+from localshapley.games import SupportGraph
+from localshapley.methods.base import GLOBAL_NOTE, Certain, Method
+from localshapley.methods.enumeration import MAX_SUBSETS, refuse_if_too_large
+from localshapley.methods.settings import Settings
+from localshapley.workers import Bench, Work
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(Method):
+    """What is lost without a row, all other rows being there."""
+
+    name = "loo"
+    kind = "exact"
+    plays_all = True
+    keeps_tests = False
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> LeaveOneOutRun:
+        """Begin a run."""
+        run = LeaveOneOutRun(graph, bench)
+        refuse_if_too_large(graph, self.name, len(run), MAX_SUBSETS, settings.budget)
+        return run
+
+
+class LeaveOneOutRun(Certain):
+    """Schedules the full coalition of every game, then each player left out of it, and takes in their scores.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    bench : Bench
+    """
+
+    title, complete = "loo", "every row left out once"
+
+    def __init__(self, graph: SupportGraph, bench: Bench) -> None:
+        self.graph = graph
+        self._bench = bench
+        self._games = np.concatenate([np.arange(graph.n_games), np.repeat(np.arange(graph.n_games), graph.sizes)])
+        self._without = np.concatenate([np.full(graph.n_games, -1), graph.players])
+        self._given = self._answered = 0
+        self._sums = np.zeros(len(self._games))
+
+        self.total = self.first_look = len(self)
+
+    def __len__(self) -> int:
+        return len(self._games)
+
+    def train(self) -> Work:
+        """Every coalition of the schedule."""
+        yield from self._bench.work_off(self, self)
+
+    @property
+    def notes(self) -> list[str]:
+        """What the values are not."""
+        return [GLOBAL_NOTE, "values are what is lost without a row. They are not Shapley values, and do not add up."]
+
+    def take(self, size: int) -> Batch | None:
+        """The next coalitions, at most `size`."""
+        here = slice(self._given, min(self._given + size, len(self)))
+        games, graph = self._games[here], self.graph
+        if not len(games):
+            return None
+        self._given = here.stop
+        full = [graph.game(g) for g in games]
+        members = [players[players != z] for players, z in zip(full, self._without[here], strict=True)]
+        tests = [graph.tests_of(g) for g in games]
+        return Batch(
+            offsets(np.array([len(m) for m in members])),
+            np.concatenate(members),
+            offsets(graph.tests_per_game[games]),
+            np.concatenate(tests),
+            np.arange(len(games) + 1),
+            games.astype(np.int32),
+        )
+
+    def left(self) -> int:
+        """Coalitions still to be given out."""
+        return len(self) - self._given
+
+    def add(self, batch: Batch, scores: Floats) -> None:
+        """Take in the scores of a batch; batches come back in the order in which they were taken."""
+        here = slice(self._answered, self._answered + len(batch))
+        self._sums[here] = np.add.reduceat(scores, batch.test_indptr[:-1])
+        self._answered = here.stop
+
+    def values(self) -> Floats:
+        """The loss without each player, summed over the games."""
+        n_games = self.graph.n_games
+        loss = self._sums[self._games[n_games:]] - self._sums[n_games:]
+        return np.bincount(self._without[n_games:], weights=loss, minlength=self.graph.n_players).astype(np.float64)

@@ -1,0 +1,50 @@
+"""Random values: the floor that a method must beat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from localshapley.arrays import Floats
+from localshapley.games import SupportGraph
+from localshapley.methods.base import Certain, Method
+from localshapley.methods.settings import Settings
+from localshapley.workers import Bench, Work
+
+
+@dataclass(frozen=True)
+class Random(Method):
+    """Random numbers in place of values; nothing is trained."""
+
+    name = "random"
+    kind = "no estimate"
+    plays_all = True
+    keeps_tests = False
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> RandomRun:
+        """Begin a run."""
+        return RandomRun(graph, settings.seed)
+
+
+class RandomRun(Certain):
+    """Draws a number for each player."""
+
+    title, complete = "random", "at once"
+
+    def __init__(self, graph: SupportGraph, seed: int) -> None:
+        self.graph = graph
+        self._values = np.random.default_rng(seed).normal(size=graph.n_players)
+
+    def train(self) -> Work:
+        """Nothing."""
+        yield from ()
+
+    def values(self) -> Floats:
+        """The numbers."""
+        return self._values
+
+    @property
+    def notes(self) -> list[str]:
+        """That the values are none."""
+        return ["values are random numbers, the floor that any method must beat; they have no standard error."]

@@ -1,0 +1,307 @@
+"""What the sampled baselines share: coalitions go out round by round, and their scores come back in the same order."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
+from localshapley.coalitions.batch import Batch
+from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+from localshapley.methods.base import GLOBAL_NOTE, Method, Run
+from localshapley.methods.settings import Settings
+from localshapley.stopping import Look, Rule
+from localshapley.workers import Bench, Work
+
+FIRST_DRAWS = 10
+
+
+@dataclass(frozen=True)
+class InRounds(Method):
+    """A method that draws every game again and again.
+
+    Parameters
+    ----------
+    max_numbers : int
+        Numbers of a block of draws, and scores of a batch, in memory at a time.
+    """
+
+    max_numbers: int = field(default=2**22, kw_only=True, repr=False)
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Rounds:
+        """Begin a run; a budget that is too small for two draws of all games is refused."""
+        run = self.make_run(graph.apart() if settings.per_test else graph, bench, settings.seed)
+        needed = run.planned + 2 * run.each
+        if settings.budget is not None and settings.budget < needed:
+            raise InvalidArgumentError(
+                f"budget={settings.budget:,} is too small: {needed:,} trainings are the least for a standard error "
+                "(all games twice). Give more, or fewer rows."
+            )
+        run.total, run.first_look = settings.budget, run.planned + FIRST_DRAWS * run.each
+        return run
+
+    @abstractmethod
+    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Rounds:
+        """The run of this method."""
+
+
+class Rounds(Run):
+    """Draws of every game, in rounds; a round is worked off in blocks, which fit into memory.
+
+    A block has at most as many draws as there were before it, so that not all is lost when time is up.
+
+    The empty and the full coalition of every game go out before the first round, once and for all.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    bench : Bench
+    method : InRounds
+    seed : int
+    each : int
+        Most trainings of one draw of all games.
+
+    Attributes
+    ----------
+    draws : int
+        Finished draws of each game.
+    n_scored : int
+        Coalitions scored so far.
+    nothing, whole : arrays of shape (n_tests,)
+        Scores of the empty and the full coalition, in the order of `graph.tests`.
+    """
+
+    first_block = 2
+    """Draws of the first block."""
+
+    def __init__(self, graph: SupportGraph, bench: Bench, method: InRounds, seed: int, each: int) -> None:
+        self.graph, self.bench, self.each = graph, bench, each
+        self.title, self._is_global = method.title, method.plays_all
+        self.draws = self.n_scored = 0
+        self.nothing, self.whole = np.zeros((2, graph.n_tests))
+        self.n_slots, n_games = len(graph.players), graph.n_games
+        self.game_of_slot = np.repeat(np.arange(n_games), graph.sizes)
+        self._random = np.random.default_rng([seed, graph.n_players])
+        self._ends = True
+        self._queue: AnyArray = np.array([(g, k) for g in range(n_games) for k in sorted({0, int(graph.sizes[g])})])
+        self._given = self._answered = 0
+        self._lock = Lock()  # coalitions may be taken in another thread than the one that scores come back in
+        self._last = self._pending = self._in_block = 0
+        self._scale = 1.0
+        self._batch_size = max(1, method.max_numbers // int(graph.tests_per_game.max(initial=1)))
+        self._block_size = max(1, method.max_numbers // max(self.n_slots, graph.n_tests, 1))
+
+    # What an estimator has to say.
+
+    @abstractmethod
+    def _begin(self, n: int) -> None:
+        """Draw a block of `n` draws of every game."""
+
+    @abstractmethod
+    def _first(self) -> AnyArray:
+        """Coalitions of the block that go out first, as rows (draw · games + game, key)."""
+
+    def _next(self) -> AnyArray:
+        """Those that go out once the scores of the others are back; none if the block is done."""
+        return self._queue[:0]
+
+    @abstractmethod
+    def _members(self, draw: int, game: int, key: int) -> Indices:
+        """The players of a coalition, ascending."""
+
+    def _tests(self, draw: int, game: int) -> Indices:
+        """The test rows that it is scored on."""
+        return self.graph.tests_of(game)
+
+    @abstractmethod
+    def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
+        """Take in the scores of coalitions."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Take in a block that has all of its scores; counts its draws."""
+
+    @abstractmethod
+    def _estimate(self) -> tuple[Floats, Floats, Floats]:
+        """Values, variances and values by either half of the draws, for the players of each game."""
+
+    def _later(self) -> int:
+        """Most coalitions of the block that go out after those that are out now."""
+        return 0
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the values should know."""
+        return [GLOBAL_NOTE] if self._is_global else []
+
+    # The coalitions of a round: the run is their schedule, and takes in their scores.
+
+    def begin(self) -> Work:
+        """The empty and the full coalition of every game."""
+        yield from self.bench.work_off(self, self)
+
+    def train(self) -> Work:
+        """The coalitions of the round; what follows may depend on the scores of those before."""
+        while self.left() > 0:
+            yield from self.bench.work_off(self, self)
+
+    @property
+    def planned(self) -> int:
+        """Coalitions scored, and to be scored for the draws so far, at most."""
+        return self.n_scored + self.left()
+
+    @property
+    def distinct(self) -> int:
+        """Coalitions scored."""
+        return self.n_scored
+
+    def left(self) -> int:
+        """Coalitions still to be scored, at most."""
+        return len(self._queue) - self._answered + self._later() + self._pending * self.each
+
+    def cut_short(self) -> None:
+        """Forget the draws that are not finished."""
+        self._queue, self._given, self._answered = np.empty((0, 2), dtype=np.int64), 0, 0
+        self._pending = self._in_block = 0
+
+    def take(self, size: int) -> Batch | None:
+        """The next coalitions, at most `size`; None when what follows depends on scores that are not back."""
+        with self._lock:
+            ids = self._queue[self._given : self._given + min(size, self._batch_size)]
+            if not len(ids):
+                return None
+            self._given += len(ids)
+            return self._batch(ids)
+
+    def _batch(self, ids: AnyArray) -> Batch:
+        draws, games = np.divmod(ids[:, 0], self.graph.n_games)
+        members, tests = [], []
+        for draw, game, key in zip(draws.tolist(), games.tolist(), ids[:, 1].tolist(), strict=True):
+            whole = self.graph.game(game)
+            members.append(whole[:key] if self._ends else self._members(draw, game, key))
+            tests.append(self.graph.tests_of(game) if self._ends else self._tests(draw, game))
+        return Batch(
+            offsets(np.array([len(m) for m in members])),
+            np.concatenate(members),
+            offsets(np.array([len(t) for t in tests])),
+            np.concatenate(tests),
+            np.arange(len(ids) + 1),
+            games.astype(np.int32),
+        )
+
+    def add(self, batch: Batch, scores: Floats) -> None:
+        """Take in the scores of a batch; batches come back in the order in which they were taken."""
+        with self._lock:
+            self._add(batch, scores)
+
+    def _add(self, batch: Batch, scores: Floats) -> None:
+        ids = self._queue[self._answered : self._answered + len(batch)]
+        self._answered += len(batch)
+        self.n_scored += len(batch)
+        draws, games = np.divmod(ids[:, 0], self.graph.n_games)
+        if self._ends:
+            self._take_ends(games, ids[:, 1], batch, scores)
+        else:
+            self._score(draws, games, ids[:, 1], batch, scores)
+        if self._answered == len(self._queue):
+            self._ends = False
+            self._follow()
+
+    def _take_ends(self, games: Ints, sizes: Ints, batch: Batch, scores: Floats) -> None:
+        graph = self.graph
+        for i, (game, size) in enumerate(zip(games, sizes, strict=True)):
+            here = slice(graph.test_indptr[game], graph.test_indptr[game + 1])
+            found = scores[batch.test_indptr[i] : batch.test_indptr[i + 1]]
+            if size == 0:
+                self.nothing[here] = found
+            if size == graph.sizes[game]:
+                self.whole[here] = found
+        self._scale = float(np.abs([self.sums(self.nothing), self.sums(self.whole)]).max()) or 1.0
+
+    def sums(self, of_tests: Floats) -> Floats:
+        """Sums over the test rows of each game, of numbers in the order of `graph.tests`."""
+        found: Floats = np.add.reduceat(of_tests, self.graph.test_indptr[:-1], axis=-1)
+        return found
+
+    def _follow(self) -> None:
+        """Have the next coalitions of the round ready, a new block of draws if need be."""
+        self._given = self._answered = 0
+        self._queue = self._next() if self._in_block else self._queue[:0]
+        while not len(self._queue) and (self._in_block or self._pending):
+            if self._in_block:
+                self._finish()
+            self._in_block = min(self._pending, self._block_size, max(self.first_block, self.draws))
+            self._pending -= self._in_block
+            if self._in_block:
+                self._begin(self._in_block)
+                self._queue = self._first()
+
+    def random_order(self, n: int) -> tuple[Ints, Ints]:
+        """Draw permutations of every game, the same ones however many are asked for at a time.
+
+        Returns
+        -------
+        order : array of shape (n, n_slots)
+            Players of each game, by their places in `graph.players`, in the order of arrival.
+        arrival : array of shape (n, n_slots)
+            When each player of each game arrives, from 0.
+        """
+        random = self._random.random((n, self.n_slots))
+        order: Ints = np.argsort(random + self.game_of_slot, axis=1, kind="stable")
+        arrival = np.empty_like(order)
+        np.put_along_axis(arrival, order, np.arange(self.n_slots) - self.graph.indptr[self.game_of_slot], axis=1)
+        return order, arrival
+
+    # Rounds and what they say.
+
+    @property
+    def can_look(self) -> bool:
+        """Whether there are finished draws enough for values and their errors: they stand for themselves."""
+        return self.draws > 1
+
+    @property
+    def ended(self) -> str:
+        """Why there is no further round; empty if it is for the budget."""
+        return "" if self.each else "every subset trained"
+
+    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+        """Begin a round, a tenth more draws than before; False if there is no room for more."""
+        if not self.each:
+            return False
+        wanted = rule.step if rule is not None and rule.step else max(FIRST_DRAWS, self.draws // 10)
+        self._pending = self._last = int(min(wanted, left // self.each))
+        self._start()
+        return self._last > 0
+
+    def _start(self) -> None:
+        self._follow()
+
+    def look(self, previous: Look | None, seconds: float) -> Look:
+        """Estimate the values from all draws so far."""
+        if not self.each:  # games of one player at most: there is nothing to draw
+            self._in_block = 1
+            self._begin(1)
+            self._finish()
+            self._in_block = 0
+        self._found, variance, halves = self._estimate()
+        return Look(
+            values=self.graph.by_player(self._found),
+            stderr=np.sqrt(self.graph.by_player(variance)),
+            halves=np.array([self.graph.by_player(half) for half in halves]),
+            previous=None if previous is None else previous.values,
+            draws_per_game=self.draws,
+            draws_since=self._last,
+            trainings=self.n_scored,
+            seconds=seconds,
+            scale=self._scale,
+            exact=not self.each,
+        )
+
+    def by_test(self) -> sparse.csr_array:
+        """Values of the players of each test row, which is a game of its own."""
+        return self.graph.matrix_of_games(self._found)

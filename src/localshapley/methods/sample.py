@@ -1,0 +1,344 @@
+"""LSMR-A: subsets are drawn, each is trained once and scored wherever it counts; unbiased, with standard errors.
+
+What a round draws is designed by `design`, how likely each subset was to be drawn is described by `estimate.drawn`, and
+what the draws say is worked out in `estimate.crossfit`. Here rounds are sized, and put together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import AnyArray, Floats, Singles
+from localshapley.coalitions.sampled import Collection, Strata
+from localshapley.errors import InvalidArgumentError
+from localshapley.estimate.crossfit import N_SPREAD, CrossFit
+from localshapley.estimate.drawn import Drawn, inner_pairs
+from localshapley.estimate.tuning import TUNED, Tuning
+from localshapley.games import SupportGraph
+from localshapley.methods.base import Method, Run
+from localshapley.methods.design import Design, least_draws
+from localshapley.methods.exact import Exact
+from localshapley.methods.settings import Settings
+from localshapley.stopping import Look, Rule
+from localshapley.workers import Bench, Work
+
+
+@dataclass(frozen=True)
+class Sample(Method):
+    """Unbiased sampling with standard errors (LSMR-A, corrected); exact where the budget allows every subset.
+
+    Parameters
+    ----------
+    tuning : `localshapley.estimate.tuning.Tuning`, optional
+    """
+
+    name = "sample"
+    tuning: Tuning = TUNED
+
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+        """Begin a run."""
+        if settings.budget is not None:
+            # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
+            distinct = Exact().count_if_within(graph, settings.budget)
+            if distinct is not None:
+                return Exact().enumerate(graph, bench, settings, distinct)
+        games = graph.apart() if settings.per_test else graph
+        return SampleRun(games, bench, settings, self.title, self.tuning)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round says.
+
+    Attributes
+    ----------
+    draws : int
+        Subsets drawn, over all games.
+    weight : float
+        Expected number of them that were left to chance.
+    folds : array of shape (n_folds, total size of the games)
+        Values by each fold, aligned with the games' players.
+    variance : array of shape (n_players,)
+        Variance of the values.
+    exact : bool
+        Whether nothing was left to chance.
+    """
+
+    draws: int
+    weight: float
+    folds: Floats
+    variance: Floats
+    exact: bool
+
+
+class SampleRun(Run):
+    """Draws rounds of subsets, estimates the values from each round, and puts the rounds together.
+
+    The empty coalition and every full support are trained first, always.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    bench : Bench
+    settings : Settings
+    title : str
+    tuning : Tuning, optional
+    eager : bool
+        Whether to take small games whole at once, and a game's size as soon as half of its subsets would be drawn.
+    """
+
+    def __init__(
+        self,
+        graph: SupportGraph,
+        bench: Bench,
+        settings: Settings,
+        title: str,
+        tuning: Tuning = TUNED,
+        *,
+        eager: bool = False,
+    ) -> None:
+        self.graph, self.title, self.total, self.tuning = graph, title, settings.budget, tuning
+        self.strata = Strata(graph)
+        self.collection = Collection(graph, settings.seed)
+        self.rounds: list[Round] = []
+        self._bench, self._seed, self._eager = bench, settings.seed, eager
+        self._learns = False
+        self._sigma2: Floats | None = None
+        self._spread: Floats | None = None
+        everyone = [graph.game(g) for g in range(graph.n_games)]
+        full = self.collection.add_sure([np.empty(0, dtype=np.int32), *everyone])[1:]
+        nothing = np.zeros(len(self.strata.k))
+        none_drawn = np.zeros((len(nothing), self.tuning.few_folds), dtype=np.int32)
+        self.drawn = Drawn(self.strata, self.collection, full, 0, nothing, nothing, nothing, none_drawn)
+        self.first_look = self.collection.n_rows + self.tuning.first_draws * graph.n_games
+        if settings.budget is not None:
+            self._check(settings.budget)
+
+    def _check(self, budget: int) -> None:
+        """Refuse a budget that is too small for one round."""
+        least = int(self._least_draws(self._unknown_at_first()))
+        if budget < self.collection.n_rows + least:
+            raise self._too_small(budget)
+
+    def _too_small(self, budget: float) -> InvalidArgumentError:
+        """Asks for a budget with which a first round can be had however its numbers of draws are rounded."""
+        unknown = self._unknown_at_first()
+        rounding = self.tuning.few_folds * len(np.unique(self.strata.game[unknown > self.tuning.few_folds]))
+        enough = self.collection.n_rows + int(self._least_draws(unknown)) + rounding
+        return InvalidArgumentError(
+            f"budget is too small: the empty coalition, the full supports of {self.graph.n_games} games and a few "
+            f"draws for each take {enough:,} trainings, it is {budget:,.0f}. Give more, or value fewer test rows."
+        )
+
+    def _least_draws(self, unknown: Floats) -> float:
+        return least_draws(self.strata, unknown, self.tuning.few_folds, self.tuning.few_folds)
+
+    def _unknown_at_first(self) -> Floats:
+        """Subsets of each stratum that are no other game's full support."""
+        from localshapley.kernels.draws import games_holding
+
+        graph, strata = self.graph, self.strata
+        left = strata.n_subsets.copy()
+        holding = np.empty(graph.n_games, dtype=np.int32)
+        for row in np.unique(self.drawn.full[graph.sizes > 0]):
+            start, stop = self.collection.indptr[row], self.collection.indptr[row + 1]
+            players, k = self.collection.players[start:stop], int(stop - start)
+            n = games_holding(players, k, graph.arrays, holding)
+            larger = holding[:n][graph.sizes[holding[:n]] > k]
+            left[strata.indptr[larger] + k - 1] -= 1
+        return left
+
+    def begin(self) -> Work:
+        """The empty coalition and every full support."""
+        yield from self.train()
+
+    def train(self) -> Work:
+        """The subsets that are drawn and not trained yet."""
+        yield from self._bench.work_off(self.collection, self.collection)
+
+    @property
+    def distinct(self) -> int:
+        """Subsets trained."""
+        return self.collection.n_scored
+
+    @property
+    def planned(self) -> int:
+        """Subsets drawn."""
+        return self.collection.n_rows
+
+    def cut_short(self) -> None:
+        """Forget subsets that are not trained; a round that is not finished would be a biased one."""
+        self.collection.truncate(self.collection.n_scored)
+
+    @property
+    def ended(self) -> str:
+        """Why there is no further round; empty if it is for the budget."""
+        return "" if self.drawn.leaves_any else "every subset trained"
+
+    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+        """Draw the next round, at most `left` new subsets; False if that is not worth it."""
+        tuning = self.tuning
+        least = tuning.few_folds * int((self.graph.sizes > 1).sum())  # without which a round is not worth it
+        n_games = max(least // tuning.few_folds, 1)
+        if rule is None:
+            draws = self._share_of(left, n_games)
+        elif look is None:
+            draws = n_games * max(tuning.first_draws, rule.step)
+        else:
+            drawn = sum(r.draws for r in self.rounds)
+            counted = drawn - self.rounds[0].draws  # the first round will not count any more
+            wanted = 1.0 if rule.aim is None else 1.05 * (look.relative_error / rule.aim) ** 2
+            wanted = wanted * (counted or drawn) - counted
+            wanted = float(np.clip(wanted, drawn / 3, tuning.max_growth * drawn))
+            draws = max(wanted, n_games * max(tuning.few_folds, rule.step))
+        if look is not None and min(draws, left) < least:
+            return False
+        drew = self.draw_round(min(draws, left), left)
+        if not drew and look is None and self.drawn.leaves_any:
+            raise self._too_small(self.collection.n_rows + left)
+        return drew
+
+    def _share_of(self, left: float, n_games: int) -> float:
+        """Draws of the next round where a budget is to be spent: an eighth to learn from, then the rest."""
+        if not self.rounds:
+            self._learns = left >= 3 * self.tuning.least_draws * n_games
+            return max(left / 8, self.tuning.least_draws * n_games) if self._learns else left
+        # What reuse leaves over at the end is too little for a good round.
+        return left if self._learns and len(self.rounds) == 1 else 0.0
+
+    def draw_round(self, draws: float, most: float) -> bool:
+        """Draw about so many subsets, at most `most` new ones; False if there is none to draw."""
+        collection, strata = self.collection, self.strata
+        before = collection.n_rows
+        known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
+        unknown = np.maximum(strata.n_subsets - known, 0.0)
+        none_drawn = np.zeros((len(unknown), self.tuning.few_folds), dtype=np.int32)
+        self.drawn = Drawn(strata, collection, self.drawn.full, before, known, unknown, unknown, none_drawn)
+        if draws < 1 or not self.drawn.leaves_any:
+            return False
+        design, draws = self._design(unknown, draws, most)
+        while design.least <= most:
+            expected, whole = design.expected(min(draws, float(most)))
+            counts = design.rounded(np.where(whole, 0.0, expected), [self._seed, len(self.rounds)])
+            self.drawn = replace(self.drawn, expected=expected, counts=counts)
+            self._take(whole)
+            if collection.n_rows - before <= most:
+                return collection.n_rows > before
+            collection.truncate(before)
+            if draws <= design.least:
+                break
+            draws = max(0.9 * min(draws, float(most)), design.least)
+        return False
+
+    def _design(self, unknown: Floats, draws: float, most: float) -> tuple[Design, float]:
+        """The plan of a round of about so many draws, and how many it takes at least."""
+        strata, n_games = self.strata, self.graph.n_games
+        of_game = np.bincount(strata.game, weights=unknown, minlength=n_games)
+        at_once = (of_game <= self.tuning.easy_game)[strata.game] if self._eager else np.zeros(len(unknown), dtype=bool)
+        easy = unknown[at_once].sum()
+        if easy > most / 2:
+            at_once[:] = False
+            easy = 0.0
+        elif not self.rounds:
+            draws += easy
+        tuning = self.tuning
+        few = unknown[unknown <= tuning.n_folds].sum()  # in strata to be taken whole, for want of a subset per fold
+        n_folds = tuning.n_folds if draws >= 2 * max(tuning.n_folds * n_games, few) else tuning.few_folds
+        fullness = 0.5 if self._eager else 1.0
+        design = Design(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2)
+        return design, max(draws, design.least + easy)
+
+    def _take(self, whole: AnyArray) -> None:
+        """Draw the subsets of the round into the collection."""
+        from localshapley.kernels.draws import draw_round
+
+        graph, collection, strata, drawn = self.graph, self.collection, self.strata, self.drawn
+        n_new = int(drawn.counts.sum() + drawn.unknown[whole].sum())
+        n_players = int((drawn.counts.sum(axis=1) * strata.k).sum() + (drawn.unknown[whole] * strata.k[whole]).sum())
+        collection.reserve(n_new + 1, n_players + int(graph.sizes.max(initial=0)))
+        design = strata.indptr, drawn.counts, whole.astype(np.int32), drawn.unknown, strata.n_subsets
+        collection.n_rows = draw_round(graph.arrays, design, collection.streams, drawn.before, collection.arrays)
+
+    def look(self, previous: Look | None, seconds: float) -> Look:
+        """Estimate the values from the last round, and put them together with those of the rounds before."""
+        self.rounds.append(self._estimate())
+        weight = self._weights()
+        by_fold = [np.stack([r.folds[half::2].mean(axis=0) for half in (0, 1)]) for r in self.rounds]
+        variance = sum(w**2 * r.variance for w, r in zip(weight, self.rounds, strict=True))
+        halves = [sum(w * h[i] for w, h in zip(weight, by_fold, strict=True)) for i in (0, 1)]
+        drawn = [r.draws for r in self.rounds]
+        return Look(
+            values=self.graph.by_player(self._by_game()),
+            stderr=np.sqrt(variance),
+            halves=np.stack([self.graph.by_player(half) for half in halves]),
+            previous=None if previous is None else previous.values,
+            draws_per_game=sum(drawn) / self.graph.n_games,
+            draws_since=drawn[-1] / self.graph.n_games,
+            trainings=self.collection.n_rows,
+            seconds=seconds,
+            scale=self.collection.scale,
+            exact=self.rounds[-1].exact,
+        )
+
+    def _estimate(self) -> Round:
+        """Values and variances from the draws of the last round, all of which must be scored by now."""
+        fit = CrossFit(self.drawn, self.tuning)
+        self._sigma2 = fit.sigma2
+        if self.graph.n_players <= self.tuning.max_spread:
+            self._add_spread(fit.spread(), self.drawn.left_to_chance)
+        return Round(
+            draws=self.drawn.n_draws,
+            weight=self.drawn.left_to_chance,
+            folds=fit.values,
+            variance=fit.variance(),
+            exact=bool(self.drawn.whole.all()),
+        )
+
+    def _weights(self) -> Floats:
+        """Weights of the rounds, from expected numbers of draws alone.
+
+        The first round has the poorest fit and an allocation that knew nothing: it counts only while it is the
+        only one. A round that left nothing to chance is the answer.
+        """
+        weight = np.array([r.weight for r in self.rounds])
+        if self.rounds[-1].exact:
+            weight[:-1], weight[-1] = 0.0, 1.0
+        elif len(weight) > 1:
+            weight[0] = 0.0
+        share: Floats = weight / weight.sum()
+        return share
+
+    def _by_game(self) -> Floats:
+        """Values by game, aligned with the games' players."""
+        total: Floats = np.sum(
+            [w * r.folds.mean(axis=0) for w, r in zip(self._weights(), self.rounds, strict=True)], axis=0
+        )
+        return total
+
+    def by_test(self) -> sparse.csr_array:
+        """Values of the players of each test row, which is a game of its own."""
+        return self.graph.matrix_of_games(self._by_game())
+
+    def _add_spread(self, columns: Floats, weight: float) -> None:
+        """Add the columns of a round, with its weight; the first round counts while it is alone."""
+        columns *= weight
+        if self._spread is None or len(self.rounds) == 1:
+            self._spread = columns
+        else:
+            self._spread += columns
+
+    def spread(self, stderr: Floats) -> Singles | None:
+        """Columns whose products have the covariances of the estimates as mean, and their variances exactly."""
+        if self._spread is None:
+            return None
+        out = self._spread
+        norm = np.linalg.norm(out, axis=1)
+        # A row without surprises so far is uncertain on its own account.
+        lonely = np.flatnonzero((norm == 0) & (stderr > 0))
+        out[lonely] = np.random.default_rng([self._seed, len(self.rounds)]).choice([-1.0, 1.0], (len(lonely), N_SPREAD))
+        norm[lonely] = np.sqrt(N_SPREAD)
+        out *= np.divide(stderr, norm, out=np.zeros_like(norm), where=norm > 0)[:, None]
+        return out.astype(np.float32)

@@ -1,0 +1,67 @@
+"""How to play: the arguments that `value`, `plan`, `shapley` and `value_nodes` share, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+import numpy as np
+
+from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.methods.base import Method
+from localshapley.progress import ProgressSetting
+from localshapley.stopping import RelativeError, Rule, Seconds
+
+DEFAULT_TOL = 0.1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a run; see `value` for what they mean."""
+
+    method: Method
+    budget: int | None = None
+    tol: float | None = None
+    stop: Rule | None = None
+    max_seconds: float | None = None
+    seed: int = 0
+    progress: ProgressSetting = None
+    per_test: bool = False
+    on_interrupt: str = "raise"
+
+    def __post_init__(self) -> None:
+        check_whole("budget", self.budget, optional=True)
+        check_whole("seed", self.seed, least=0)
+        check_number("tol", self.tol, above=0, optional=True)
+        check_number("max_seconds", self.max_seconds, above=0, optional=True)
+        if self.on_interrupt not in ("raise", "return"):
+            raise unknown_name("on_interrupt", self.on_interrupt, ("raise", "return"))
+        if self.stop is not None and not isinstance(self.stop, Rule):
+            raise InvalidArgumentError(
+                f"stop must be a rule of localshapley.stopping, such as RankStable(top=20); got {self.stop!r}."
+            )
+        name = self.method.title
+        if self.per_test and not self.method.keeps_tests:
+            raise InvalidArgumentError(f"per_test=True is not supported by method={name!r}; use 'sample' or 'exact'.")
+        if self.method.kind != "sampled" and (self.tol or self.stop or self.max_seconds):
+            raise InvalidArgumentError(
+                f"tol, stop and max_seconds are for sampled methods; method={name!r} is {self.method.kind}. "
+                "Leave them out, or use method='auto'."
+            )
+
+    @property
+    def rule(self) -> Rule | None:
+        """When to stop; None spends the whole budget."""
+        rules: list[Rule] = [RelativeError(self.tol)] if self.tol is not None else []
+        rules += [self.stop] if self.stop is not None else []
+        if not rules and self.budget is None:
+            rules = [RelativeError(DEFAULT_TOL)]
+        if self.max_seconds is not None:
+            rules += [Seconds(self.max_seconds)]
+        return reduce(or_, rules) if rules else None
+
+    def left(self, planned: int) -> float:
+        """Trainings that the budget leaves."""
+        return np.inf if self.budget is None else self.budget - planned

@@ -1,0 +1,25 @@
+"""What the `model` argument stands for: an estimator, and how its coalitions are trained."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from localshapley.inputs.task import Task
+from localshapley.models.trainer import Trainer
+
+
+class Model(ABC):
+    """A model of `localshapley.models`: a scikit-learn estimator with a way to train coalitions.
+
+    Attributes
+    ----------
+    estimator : scikit-learn estimator
+        Trained once on all rows, as the reference that supports are found with.
+    """
+
+    estimator: Any
+
+    @abstractmethod
+    def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
+        """Make the trainer of this model for a task."""

@@ -1,0 +1,97 @@
+"""What the values cost, and what they would have cost without reuse."""
+
+from __future__ import annotations
+
+from math import log10
+from typing import Any
+
+from markupsafe import Markup
+
+from localshapley.coalitions.exact import Levels
+from localshapley.report import charts
+from localshapley.report.sections.base import Context, Section
+from localshapley.report.tables import Table, as_table, number_column, text_column
+from localshapley.valuation import Cost as RunCost
+from localshapley.wording import duration, in_words
+
+Line = tuple[str, str, float]
+"""Name, number in words, and length of a bar."""
+
+
+class Cost(Section):
+    """Trainings of this run beside those of the alternatives, and what was reused."""
+
+    id = "cost"
+    title = "Cost"
+
+    def summarise(self, context: Context) -> dict[str, Any]:
+        cost, levels = context.valuation.cost, context.levels
+        return {
+            "trainings": cost.trainings,
+            "seconds": cost.seconds,
+            "closed": cost.trainings == cost.stored == 0,
+            "levels": [] if levels is None else _levels(levels, cost.trainings),
+            "growth": None if levels is None else _growth(levels),
+            "reuse": _reuse(cost),
+        }
+
+    def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
+        tables = {"reuse": _table(summary["reuse"], "coalitions", "number")}
+        if summary["levels"]:
+            tables["levels"] = _table(summary["levels"], "way to compute the values", "trainings")
+            tables["growth"] = summary["growth"]
+        return tables
+
+    def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
+        drawn = {"reuse": charts.bars(summary["reuse"], "Coalitions scored and trained")}
+        if summary["levels"]:
+            drawn["levels"] = charts.bars(summary["levels"], "Trainings, on a logarithmic scale")
+        return drawn
+
+    def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
+        time = duration(summary["seconds"])
+        closed = f"trainings: a closed form gave the values in {time}"
+        words = closed if summary["closed"] else f"trainings in {time}"
+        for _, trainings, _ in summary["levels"][:1]:
+            words += f"; global Shapley values would take {trainings}"
+        return [(in_words(summary["trainings"]), words)]
+
+
+def _levels(levels: Levels, trainings: int) -> list[Line]:
+    """Trainings at each level; bars go by the power of ten."""
+    counts = [
+        ("Global Shapley", levels.global_),
+        ("Local, player by player", levels.local),
+        ("Local, subset by subset", levels.subset_centric),
+        ("Each subset once (LSMR)", levels.lsmr),
+        ("This run", trainings),
+    ]
+    return [(name, in_words(n), log10(n) if n else 0.0) for name, n in counts]
+
+
+def _growth(levels: Levels) -> Table:
+    """How the number of distinct subsets grows with the test rows."""
+    each = [f"{count / t:,.1f}" if count < 10**15 else in_words(count // t) for t, count in levels.growth]
+    return as_table(
+        [
+            number_column("test rows", [t for t, _ in levels.growth]),
+            text_column("distinct subsets", [in_words(count) for _, count in levels.growth]),
+            text_column("per test row", each),
+        ]
+    )
+
+
+def _reuse(cost: RunCost) -> list[Line]:
+    """What was scored, and what of it was trained."""
+    counts = [
+        ("Scored", cost.draws),
+        ("Distinct", cost.distinct),
+        ("From the store", cost.stored),
+        ("Trained", cost.trainings),
+    ]
+    return [(name, in_words(n), float(n)) for name, n in counts if n or name == "Trained"]
+
+
+def _table(lines: list[Line], what: str, count: str) -> Table:
+    names, words, _ = zip(*lines, strict=True)
+    return as_table([text_column(what, names), text_column(count, words)])

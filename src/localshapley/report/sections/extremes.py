@@ -1,0 +1,58 @@
+"""The rows of highest and of lowest value."""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from localshapley.arrays import Ints
+from localshapley.report import charts
+from localshapley.report.rows import Rows
+from localshapley.report.sections.base import Context, Section
+from localshapley.report.tables import Table, number, text, with_error
+from localshapley.valuation.plots import INTERVAL
+
+
+class Extremes(Section):
+    """The best and the worst rows: a ranking with intervals, and what the rows look like."""
+
+    id = "extremes"
+    title = "Best and worst rows"
+
+    def summarise(self, context: Context) -> dict[str, Any]:
+        rows, values = context.rows, context.valuation.values
+        n = min(context.n_shown, ceil(len(values) / 2))
+        best, worst = np.argsort(-values, kind="stable")[:n], np.argsort(values, kind="stable")[:n]
+        return {
+            "exact": rows.exact,
+            "ranking": _ranking(rows, np.concatenate([best, worst[::-1]])),
+            "best": rows.table(best),
+            "worst": rows.table(worst),
+        }
+
+    def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
+        return {"best": summary["best"], "worst": summary["worst"]}
+
+    def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
+        lines = []
+        for line in summary["ranking"]:
+            low, value, high = line["low"], line["value"], line["high"]
+            lines.append((line["row"], with_error(value, (high - low) / 2), low, value, high))
+        return {"ranking": charts.intervals(lines, "The highest and lowest values")}
+
+
+def _ranking(rows: Rows, positions: Ints) -> list[dict[str, Any]]:
+    """Values of some rows with the ends of their intervals."""
+    v, half = rows.valuation, INTERVAL * rows.valuation.stderr
+    return [
+        {
+            "row": text(rows.ids[i]),
+            "value": number(v.values[i]),
+            "low": number(v.values[i] - half[i]),
+            "high": number(v.values[i] + half[i]),
+        }
+        for i in positions
+    ]

@@ -1,0 +1,56 @@
+"""What was valued, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from localshapley.arrays import Floats, Ints
+from localshapley.report.sections.base import Context, Section
+from localshapley.valuation import Valuation
+from localshapley.wording import duration
+
+
+class How(Section):
+    """Facts about the run, the preparation of the columns, and notes."""
+
+    id = "how"
+    title = "What was valued"
+    heading = "What was valued, and how"
+
+    def summarise(self, context: Context) -> dict[str, Any]:
+        return {
+            "facts": _facts(context.valuation),
+            "preparation": [str(line) for line in context.preparation],
+            "notes": [str(note) for note in context.valuation.notes],
+        }
+
+
+def _facts(v: Valuation) -> dict[str, str]:
+    error = (
+        "exact"
+        if not v.stderr.any()
+        else f"sampled; the standard errors together are {v.relative_error:.1%} of the values"
+    )
+    return {
+        "Model": v.model,
+        "Score": f"{v.score}, summed over {len(v.support_sizes):,} test rows",
+        "Support of a test row": f"{v.support}: {_sizes(v.support_sizes)}",
+        "Method": v.method,
+        "Precision": error,
+        "Stopped": v.stopped,
+        "Trained by": v.cost.trainer,
+        "Trainings": f"{v.cost.trainings:,} in {duration(v.cost.seconds)}",
+        "Sum of all values": f"{v.values.sum():.4g}",
+        "Below, at and above zero": f"{_signs(v.values)} rows",
+    }
+
+
+def _sizes(sizes: Ints) -> str:
+    low, high = int(sizes.min()), int(sizes.max())
+    return f"{high} rows each" if low == high else f"{low} to {high} rows, median {np.median(sizes):g}"
+
+
+def _signs(values: Floats) -> str:
+    return ", ".join(f"{int(found.sum()):,}" for found in (values < 0, values == 0, values > 0))

@@ -1,0 +1,61 @@
+"""All rows, in a table that fits into a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from localshapley.arrays import Floats, Ints
+from localshapley.report.sections.base import Context, Section
+from localshapley.report.tables import Column, Table, as_table, size_of
+
+MAX_ROWS = 10_000
+"""Where there are more rows, the table has the lowest and the highest."""
+MAX_BYTES = 1_000_000
+"""Size of the user's columns; those that do not fit are left out."""
+MAX_PIXELS = 250_000
+"""Pixels of all images; where there are more, the table has none."""
+
+
+class Rows(Section):
+    """The table of all rows, lowest value first."""
+
+    id = "rows"
+    title = "All rows"
+
+    def summarise(self, context: Context) -> dict[str, Any]:
+        rows = context.rows
+        positions = _lowest_and_highest(context.valuation.values)
+        images = rows.images(positions) if rows.n_pixels <= MAX_PIXELS else []
+        features = _fitting(rows.features(positions))
+        known = [rows.names(positions), *images, *rows.judgement(positions), *rows.labels(positions)]
+        return {
+            "n_rows": len(context.valuation.values),
+            "n_features": rows.n_features,
+            "n_features_shown": len(features),
+            "table": as_table([*known, *features]),
+        }
+
+    def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
+        return {"rows": summary["table"]}
+
+
+def _lowest_and_highest(values: Floats) -> Ints:
+    """Positions of as many rows as a page can hold, lowest value first."""
+    upwards = np.argsort(values, kind="stable")
+    if len(values) <= MAX_ROWS:
+        return upwards
+    downwards = np.argsort(-values, kind="stable")
+    return np.concatenate([upwards[: MAX_ROWS // 2], downwards[: MAX_ROWS // 2][::-1]])
+
+
+def _fitting(columns: list[Column]) -> list[Column]:
+    """The columns that a page has room for, the first ones first."""
+    room, fitting = MAX_BYTES, []
+    for column in columns:
+        size = size_of(column)
+        if size <= room:
+            fitting.append(column)
+            room -= size
+    return fitting

@@ -1,0 +1,50 @@
+"""Rows whose label may be wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.report.rows import Rows
+from localshapley.report.sections.base import Context, Section
+from localshapley.report.tables import Table, any_column, as_table, number_column, text, text_column
+
+MAX_ROWS = 500
+
+
+class Suspects(Section):
+    """What `tasks.suspects` found, the most suspicious first."""
+
+    id = "suspects"
+    title = "Suspects"
+
+    def summarise(self, context: Context) -> dict[str, Any] | None:
+        if context.suspects is None:
+            return None
+        return {"n_suspects": len(context.suspects), "table": _table(context.suspects.iloc[:MAX_ROWS], context.rows)}
+
+    def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
+        return {"suspects": summary["table"]}
+
+    def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
+        return [(f"{summary['n_suspects']:,}", "rows whose label may be wrong")]
+
+
+def _table(suspects: pd.DataFrame, rows: Rows) -> Table:
+    """The suspects, with what speaks against them and what they look like."""
+    places = rows.ids.get_indexer(suspects.index) if rows.ids.is_unique else np.full(len(suspects), -1)
+    known = bool((places >= 0).all())
+    return as_table(
+        [
+            text_column(rows.name, suspects.index),
+            *(rows.images(places) if known else []),
+            *rows.values(suspects["value"], suspects["stderr"]),
+            any_column("label", suspects["label"], choice=True),
+            any_column("suggested", suspects["suggested"], choice=True),
+            number_column("agreement", suspects["agreement"]),
+            text_column("neighbours against", [", ".join(map(text, ids)) for ids in suspects["neighbours"]]),
+            *(rows.features(places) if known else []),
+        ]
+    )

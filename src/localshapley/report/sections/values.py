@@ -1,0 +1,47 @@
+"""How the values are spread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from localshapley.report import charts
+from localshapley.report.bins import bins_of_numbers, table_of_bins
+from localshapley.report.sections.base import Context, Section
+from localshapley.report.tables import Table
+from localshapley.valuation.plots import INTERVAL
+
+
+class Values(Section):
+    """A histogram of all values."""
+
+    id = "values"
+    title = "Values"
+    heading = "How the values are spread"
+
+    def summarise(self, context: Context) -> dict[str, Any]:
+        v = context.valuation
+        return {
+            "n_rows": len(v.values),
+            "n_tests": len(v.support_sizes),
+            "n_below": int((v.values < 0).sum()),
+            "n_hurt": int((v.values + INTERVAL * v.stderr < 0).sum()),
+            "n_unjudged": int((v.n_tests == 0).sum()),
+            "histogram": bins_of_numbers(v.values),
+        }
+
+    def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
+        return {"histogram": table_of_bins(summary["histogram"], "training rows")}
+
+    def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
+        drawn = charts.histogram(**summary["histogram"], label="Values", across="value", up="training rows")
+        return {"histogram": drawn}
+
+    def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
+        n, hurt, in_doubt = summary["n_rows"], summary["n_hurt"], summary["n_below"] - summary["n_hurt"]
+        doubt = f"; {in_doubt:,} more may" if in_doubt else ""
+        return [
+            (f"{n:,}", f"training rows valued on {summary['n_tests']:,} test rows"),
+            (f"{hurt:,}", f"rows hurt the model ({hurt / n:.0%}): their values are below zero{doubt}"),
+        ]

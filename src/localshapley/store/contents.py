@@ -1,0 +1,207 @@
+"""What things are, whatever their place: digests of rows and labels, and of all else that decides a score.
+
+Digests tell equal from different contents; they are no protection against someone who wants two things to look alike.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import sys
+from dataclasses import fields, is_dataclass
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from localshapley import __version__
+from localshapley.arrays import AnyArray, Floats, Ints, Masks
+from localshapley.inputs.model import on_one_line, seeded
+from localshapley.inputs.task import Task
+
+
+class Contents(NamedTuple):
+    """What the scores of a run depend on.
+
+    Attributes
+    ----------
+    fingerprint : bytes
+        Digest of everything but the rows that decides a score.
+    about : str
+        The same for people.
+    rows, tests : arrays of shape (n, 2)
+        Digests of players and of test rows.
+    nothing : array of shape (2,)
+        Digest that stands for the empty coalition.
+    """
+
+    fingerprint: bytes
+    about: str
+    rows: Masks
+    tests: Masks
+    nothing: Masks
+
+
+def contents_of_task(task: Task, estimator: Any, trainer: str) -> Contents:
+    """Contents of models that are trained on the rows of a task."""
+    # What the empty coalition predicts may depend on all rows: a regressor takes their mean.
+    nothing = f"nothing {'' if task.classes is not None else repr(float(task.y.mean()))}"
+    return Contents(
+        fingerprint(task, estimator, trainer),
+        f"{on_one_line(estimator)}, {task.score.name}, {trainer}",
+        digest_rows(task.X, task.y),
+        digest_rows(task.X_test, task.y_test),
+        digest_text(nothing),
+    )
+
+
+def contents_by_name(name: str, n_players: int, n_tests: int) -> Contents:
+    """Contents of a game that goes by a name; its players and test rows go by their numbers."""
+    rows, tests = (digest_rows(np.arange(n)[:, None], np.zeros(n)) for n in (n_players, n_tests))
+    return Contents(digest_text(f"game {name}").tobytes(), name, rows, tests, digest_text("nothing"))
+
+
+def digest_rows(X: Any, y: AnyArray) -> Masks:
+    """Digest the contents of rows and their labels, shape (n, 2).
+
+    Numbers count by their value as float64. Columns of a DataFrame that hold anything else count by the hash that
+    pandas gives them.
+    """
+    from localshapley.kernels.digests import fold_words
+
+    out = np.zeros((len(y), 2), dtype=np.uint64)
+    labels, code = np.unique(y, return_inverse=True)
+    of_label = np.array([_word(label) for label in labels.tolist()], dtype=np.uint64)[code]
+    one_each = np.arange(len(y) + 1)
+    for words, indptr in (*_words(X), (of_label, one_each)):
+        fold_words(words, indptr, out)
+    return out
+
+
+def digest_text(text: str) -> Masks:
+    """Digest a text, shape (2,)."""
+    return np.frombuffer(blake2b(text.encode(), digest_size=16).digest(), dtype="<u8").astype(np.uint64)
+
+
+def _words(X: Any) -> list[tuple[Masks, Ints]]:
+    """The contents of rows as words, row after row, with their offsets."""
+    one_each = np.arange(X.shape[0] + 1)
+    if isinstance(X, pd.DataFrame):
+        numbers = X.select_dtypes("number")
+        parts = _words(numbers.to_numpy(dtype=np.float64, na_value=np.nan)) if numbers.shape[1] else []
+        for name in X.columns.difference(numbers.columns, sort=False):
+            hashed = pd.util.hash_pandas_object(X[name], index=False).to_numpy()
+            parts.append((hashed.astype(np.uint64), one_each))
+        columns = np.full(X.shape[0], _word([str(name) for name in X.columns]), dtype=np.uint64)
+        return [*parts, (columns, one_each)]
+    if sparse.issparse(X):
+        rows = sparse.csr_array(X, dtype=np.float64, copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        words = np.stack([rows.indices.astype(np.uint64), _bits(rows.data)], axis=1)
+        return [(words.ravel(), 2 * rows.indptr.astype(np.int64))]
+    dense = np.ascontiguousarray(X, dtype=np.float64)
+    return [(_bits(dense.ravel()), X.shape[1] * one_each)]
+
+
+def _bits(numbers: Floats) -> Masks:
+    """Bits of numbers; 0 and −0 are one, and so are all NaN."""
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
+
+
+def _word(value: Any) -> int:
+    return int.from_bytes(blake2b(describe(value).encode(), digest_size=8).digest(), "little")
+
+
+def fingerprint(task: Task, estimator: Any, trainer: str) -> bytes:
+    """Digest everything but the rows that decides a score: model, parameters, score, conventions, versions."""
+    about = (
+        trainer,
+        f"localshapley {__version__}",
+        describe(seeded(estimator, task.seed)),
+        describe(task.score),
+        describe(task.empty),
+        describe(None if task.classes is None else task.classes.tolist()),
+    )
+    return blake2b("\n".join(about).encode(), digest_size=16).digest()
+
+
+def describe(value: Any) -> str:
+    """A text that is equal for equal values and different for different ones, in every process.
+
+    Code counts: a function that was edited is another one, and so is a class of no versioned package.
+
+    >>> describe([1, 2.5, "a", None])
+    "[1, 2.5, 'a', None]"
+    >>> describe(lambda x: x + 1) == describe(lambda x: x + 1), describe(lambda x: x + 1) == describe(lambda x: x + 2)
+    (True, False)
+    """
+    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
+        return repr(value)
+    if isinstance(value, np.generic):
+        return f"{type(value).__name__}({value.item()!r})"
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        contents = blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
+        return f"array({value.dtype}, {value.shape}, {contents})"
+    if hasattr(value, "detach") and hasattr(value, "numpy"):  # a tensor of PyTorch
+        return f"tensor({describe(value.detach().cpu().numpy())})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(sorted(f"{describe(k)}: {describe(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "{" + ", ".join(sorted(map(describe, value))) + "}"
+    if isinstance(value, list | tuple | np.ndarray):
+        return "[" + ", ".join(map(describe, value)) + "]"
+    if isinstance(value, type):
+        return _describe_class(value)
+    if inspect.isroutine(value):
+        return _describe_function(value)
+    if inspect.iscode(value):
+        return f"code({value.co_code.hex()}, {value.co_names}, {describe(value.co_consts)})"
+    if hasattr(value, "get_params"):
+        return f"{_describe_class(type(value))}({describe(value.get_params(deep=False))})"
+    if is_dataclass(value):
+        state: Any = {f.name: getattr(value, f.name) for f in fields(value)}
+    elif hasattr(value, "__dict__"):
+        state = value.__dict__
+    else:
+        state = _contents(value)
+    return f"{_describe_class(type(value))}({describe(state)})"
+
+
+def _contents(value: Any) -> bytes | str:
+    """What pickle would write of an object of no kind that is known here; never read back."""
+    try:
+        return blake2b(pickle.dumps(value), digest_size=16).digest()
+    except Exception:
+        return repr(value)
+
+
+def _describe_function(function: Any) -> str:
+    function = inspect.unwrap(getattr(function, "__func__", function))
+    name = f"{getattr(function, '__module__', None)}.{function.__qualname__}"
+    code = getattr(function, "__code__", None)
+    if code is None:  # built in
+        return f"{name} {_version(function)}"
+    seen = [cell.cell_contents for cell in function.__closure__ or ()]
+    constants = {name: function.__globals__.get(name) for name in code.co_names}
+    seen += [(n, c) for n, c in constants.items() if isinstance(c, bool | int | float | complex | str | bytes)]
+    return f"function({describe(code)}, {describe(function.__defaults__)}, {describe(seen)})"
+
+
+def _describe_class(kind: type) -> str:
+    name = f"{kind.__module__}.{kind.__qualname__}"
+    version = _version(kind)
+    if version:
+        return f"{name} {version}"
+    try:
+        return f"{name} {blake2b(inspect.getsource(kind).encode(), digest_size=16).hexdigest()}"
+    except (OSError, TypeError):
+        return name
+
+
+def _version(thing: Any) -> str:
+    """Version of the package that something is from, if it has one."""
+    package = sys.modules.get((getattr(thing, "__module__", None) or "").split(".")[0])
+    return str(getattr(package, "__version__", ""))

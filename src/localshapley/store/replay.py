@@ -1,0 +1,118 @@
+"""What has been trained before: looked up in a store, and kept there.
+
+A run is a replay of the same schedule, so that one that was killed goes on where it stopped, and other runs on the same
+rows find what they share. Keys are contents and not positions.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+import numpy as np
+
+from localshapley.arrays import Floats, Masks
+from localshapley.coalitions.batch import Coalitions
+from localshapley.errors import InvalidArgumentError, warn
+from localshapley.models.trainer import Trained
+from localshapley.store.contents import Contents
+from localshapley.store.file import StoreError
+from localshapley.store.store import Store
+from localshapley.wording import duration
+
+StoreSetting: TypeAlias = str | os.PathLike[str] | Store | None
+
+ENOUGH_TRAININGS = 256
+"""So many trainings tell how long one takes."""
+
+
+@contextmanager
+def opened(store: StoreSetting, contents: Callable[[], Contents]) -> Iterator[Replay | None]:
+    """The replay of a run with the store behind the `store` argument: a path, a store that stays open, or None."""
+    if store is None:
+        yield None
+    elif isinstance(store, Store):
+        yield Replay(store, contents())
+    elif isinstance(store, str | os.PathLike):
+        with Store(store) as file:
+            yield Replay(file, contents())
+    else:
+        raise InvalidArgumentError(f"store must be a path such as 'run.db', or a Store; got {store!r}.")
+
+
+class Replay:
+    """Scores by the contents of coalitions and test rows, in a store.
+
+    Parameters
+    ----------
+    store : Store
+    contents : Contents
+
+    Attributes
+    ----------
+    notes : list of str
+        What the user should know.
+    """
+
+    def __init__(self, store: Store, contents: Contents) -> None:
+        self._store, self._contents = store, contents
+        self._seconds, self._trained = 0.0, 0
+        self._keeps, self._was_asked = True, False
+        self._notes: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know of the store."""
+        return self._notes if self._was_asked else ["the store was not used: these values need no training."]
+
+    def lookup(self, coalitions: Coalitions) -> Floats:
+        """Scores of coalitions on their test rows, flat; NaN where they are not known."""
+        self._was_asked = True
+        if not self._keeps:
+            return np.full(len(coalitions.tests), np.nan)
+        return self._store.lookup(
+            self._contents.fingerprint,
+            self._keys(coalitions),
+            coalitions.test_indptr,
+            self._contents.tests[coalitions.tests],
+        )
+
+    def keep(self, coalitions: Coalitions, trained: Trained, seconds: float) -> None:
+        """Keep the scores of coalitions that took so long to train."""
+        self._seconds += seconds
+        self._trained += len(coalitions) - trained.counts.trivial
+        if not self._keeps:
+            return
+        if self._trained >= ENOUGH_TRAININGS and self._seconds / self._trained < self._store.fastest:
+            each = duration(self._seconds / self._trained)
+            self._stop(f"the store was not used: a training takes {each}, less than it takes to read one back.")
+            return
+        scores = trained.scores.copy()
+        for c in trained.stand_ins:
+            scores[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = np.nan
+        try:
+            self._store.add(
+                self._contents.fingerprint,
+                self._contents.about,
+                self._keys(coalitions),
+                coalitions.test_indptr,
+                self._contents.tests[coalitions.tests],
+                scores,
+            )
+        except StoreError as error:  # better to end without a store than not to end
+            self._stop(f"the run went on without its store, which keeps what it had: {error}")
+            warn(self._notes[-1])
+
+    def _stop(self, note: str) -> None:
+        self._keeps = False
+        self._notes.append(note)
+
+    def _keys(self, coalitions: Coalitions) -> Masks:
+        from localshapley.kernels.digests import add_up
+
+        out = np.empty((len(coalitions), 2), dtype=np.uint64)
+        add_up(coalitions.indptr, coalitions.players, self._contents.rows, out)
+        out[np.diff(coalitions.indptr) == 0] = self._contents.nothing
+        return out

@@ -1,0 +1,108 @@
+"""What a result has beside its values: what it took, how it came about, and what it is of."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+
+import numpy as np
+
+from localshapley.arrays import Floats, Ints, Masks, Singles
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a valuation took.
+
+    Attributes
+    ----------
+    trainer : str
+        What trained the coalitions.
+    trainings : int
+        Coalitions trained; 0 where the model has a closed form.
+    draws : int
+        Coalitions scored, over all test rows (or classes of them, in a closed form); without reuse each would have
+        been trained.
+    distinct : int
+        Distinct coalitions among them.
+    reused : int
+        Draws that needed no training of their own.
+    trivial : int
+        Trainings whose outcome was known: no row, or one class.
+    seconds : float
+    stored : int
+        Coalitions that a store knew, and that needed no training.
+    compile_seconds : float
+        Time that compiling took beside that, once on a machine.
+    """
+
+    trainer: str
+    trainings: int
+    draws: int
+    distinct: int
+    reused: int
+    trivial: int
+    seconds: float
+    stored: int = 0
+    compile_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class History:
+    """How a sampled run came to its values, round by round.
+
+    Attributes
+    ----------
+    trainings : array of shape (n_rounds,)
+        Coalitions trained by the end of each round.
+    values, stderr : arrays of shape (n_rounds, n_rows)
+    """
+
+    trainings: Ints
+    values: Singles
+    stderr: Singles
+
+    @property
+    def relative_error(self) -> Floats:
+        """`‖stderr‖ / ‖values‖` at the end of each round."""
+        size, out = np.linalg.norm(self.values, axis=1), np.zeros(len(self.values))
+        np.divide(np.linalg.norm(self.stderr, axis=1), size, out=out, where=size > 0)
+        return out
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a valuation is of, by contents: enough to tell which of its games are still the same.
+
+    Attributes
+    ----------
+    fingerprint : bytes
+        Digest of model, score and conventions.
+    rows, tests : uint64 arrays of shape (n_rows, 2) and (n_tests, 2)
+        Digests of training and test rows with their labels.
+    nothing : array of shape (n_tests,)
+        Score of the empty coalition.
+    """
+
+    fingerprint: bytes
+    rows: Masks
+    tests: Masks
+    nothing: Floats
+
+    def to_text(self) -> bytes:
+        """The origin as a text for the header of a file."""
+        arrays = (self.rows.astype("<u8"), self.tests.astype("<u8"), self.nothing.astype("<f8"))
+        parts = [self.fingerprint, *(array.tobytes() for array in arrays)]
+        return json.dumps([b64encode(part).decode() for part in parts]).encode()
+
+    @classmethod
+    def from_text(cls, text: bytes) -> Origin:
+        """Read what `to_text` wrote."""
+        fingerprint, rows, tests, nothing = (b64decode(part, validate=True) for part in json.loads(text))
+        return cls(
+            fingerprint,
+            np.frombuffer(rows, dtype="<u8").astype(np.uint64).reshape(-1, 2),
+            np.frombuffer(tests, dtype="<u8").astype(np.uint64).reshape(-1, 2),
+            np.frombuffer(nothing, dtype="<f8").astype(np.float64),
+        )

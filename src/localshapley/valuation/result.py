@@ -1,0 +1,176 @@
+"""The result of a valuation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import Floats, Ints, Singles
+from localshapley.coalitions.exact import Levels, count_levels
+from localshapley.errors import LocalShapleyError
+from localshapley.games import SupportGraph
+from localshapley.valuation.file import read, save
+from localshapley.valuation.parts import Cost, History, Origin
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+    from localshapley.valuation.plots import Plots
+
+
+@dataclass(frozen=True, repr=False)
+class Valuation:
+    """What each training row is worth: the sum over the test rows of its local Shapley value.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows,)
+    stderr : array of shape (n_rows,)
+        Standard error of each value; 0 where it is exact.
+    cost : Cost
+    support_sizes : array of shape (n_tests,)
+    n_tests : array of shape (n_rows,)
+        Number of test rows that the row can matter to.
+    method, model, score, support : str
+    stopped : str
+        What ended the run, and what was reached.
+    notes : list of str
+        What a reader of the values should know.
+    per_test : sparse array of shape (n_tests, n_rows) or None
+        `φ_z(v_t)`, where it was asked for.
+    ids : pandas Index or None
+        The index of the user's table.
+    origin : Origin or None
+        What `update` needs to know; kept along with `per_test`.
+    spread : array of shape (n_rows, 64) or None
+        Errors of sampled values belong together: the covariance of rows `i` and `j` is about
+        ``spread[i] @ spread[j]``, the variance of row `i` is ``spread[i] @ spread[i]``.
+    history : History or None
+        The rounds of a sampled run.
+    unit : str
+        What is valued: ``"row"``, ``"owner"`` or ``"node"``.
+    is_random : bool
+        Whether the model draws random numbers: another seed gives other values.
+    chosen : str
+        Which way the method ``"auto"`` took, and why.
+    games : SupportGraph or None
+        The games that were played; not kept in a file.
+    counted : Levels or None
+        What `levels` has counted.
+    """
+
+    values: Floats
+    stderr: Floats
+    cost: Cost
+    support_sizes: Ints
+    n_tests: Ints
+    method: str
+    model: str
+    score: str
+    support: str
+    stopped: str
+    notes: list[str] = field(default_factory=list)
+    per_test: sparse.csr_array | None = None
+    ids: pd.Index | None = None
+    origin: Origin | None = None
+    spread: Singles | None = None
+    history: History | None = None
+    unit: str = "row"
+    is_random: bool = False
+    chosen: str = ""
+    games: SupportGraph | None = None
+    counted: Levels | None = None
+
+    @property
+    def levels(self) -> Levels | None:
+        """Trainings of the paper's four levels on these games; counted when first asked for, and kept."""
+        if self.counted is None and self.games is not None:
+            object.__setattr__(self, "counted", count_levels(self.games))
+        return self.counted
+
+    @property
+    def relative_error(self) -> float:
+        """Standard errors of all values together, `‖stderr‖ / ‖values‖`."""
+        size = float(np.linalg.norm(self.values))
+        return float(np.linalg.norm(self.stderr)) / size if size > 0 else 0.0
+
+    def to_frame(self) -> pd.DataFrame:
+        """Values as a table with the index of the user's rows: value, stderr, n_tests."""
+        import pandas as pd
+
+        index = pd.RangeIndex(len(self.values), name="row") if self.ids is None else self.ids
+        return pd.DataFrame({"value": self.values, "stderr": self.stderr, "n_tests": self.n_tests}, index=index)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The same as a polars DataFrame, with the index as its first column."""
+        try:
+            import polars as pl
+        except ModuleNotFoundError:
+            raise LocalShapleyError("to_polars() needs polars: pip install polars.") from None
+        return pl.from_pandas(self.to_frame().reset_index())
+
+    def top(self, n: int = 10) -> pd.DataFrame:
+        """The `n` most valuable rows, best first."""
+        return self.to_frame().iloc[np.argsort(-self.values, kind="stable")[:n]]
+
+    def bottom(self, n: int = 10) -> pd.DataFrame:
+        """The `n` least valuable rows, worst first."""
+        return self.to_frame().iloc[np.argsort(self.values, kind="stable")[:n]]
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures of the valuation: ``plot.ranking()``, ``plot.distribution()``, ... (needs matplotlib)."""
+        from localshapley.valuation.plots import Plots
+
+        return Plots(self)
+
+    def _repr_html_(self) -> str:
+        from localshapley.valuation.notebook import to_html
+
+        return to_html(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the valuation to a `.parquet` file; `localshapley.load` reads it back."""
+        save(self, path)
+
+    def __repr__(self) -> str:
+        best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
+        name = (lambda i: i) if self.ids is None else (lambda i: self.ids[i])
+        what = self.unit if self.unit == "owner" else f"training {self.unit}"
+        tests = "node" if self.unit == "node" else "row"
+        lines = [
+            f"Valuation of {len(self.values)} {what}s over {len(self.support_sizes)} test {tests}s",
+            f"  model    {self.model}",
+            f"  score    {self.score}, summed over the test {tests}s",
+            f"  support  {self.support}: {_range(self.support_sizes)} {self.unit}s",
+            f"  method   {self.method}: {_cost_in_words(self.cost)}",
+            *([f"  chosen   {self.chosen}"] if self.chosen else []),
+            f"  stopped  {self.stopped}",
+            f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} ({self.unit} {name(best)}), "
+            f"worst {self.values[worst]:.4g} ({self.unit} {name(worst)}); {int((self.values < 0).sum())} below zero",
+        ]
+        return "\n".join(lines + [f"  note     {note}" for note in self.notes])
+
+
+def _cost_in_words(cost: Cost) -> str:
+    done = f"{cost.trainings:,} training{'s' * (cost.trainings > 1)} in" if cost.trainings else "no training,"
+    extra = [f"{n:,} {what}" for n, what in ((cost.stored, "from the store"), (cost.reused, "saved by reuse")) if n]
+    return ", ".join([f"{done} {cost.seconds:.2f} s", *extra])
+
+
+def _range(sizes: Ints) -> str:
+    low, high = int(sizes.min(initial=2**62)), int(sizes.max(initial=0))
+    return str(high) if low >= high else f"{low} to {high}"
+
+
+def load(path: str | Path) -> Valuation:
+    """Read a valuation that `Valuation.save` wrote.
+
+    Nothing is unpickled: a file can give wrong numbers but cannot run code.
+    """
+    return Valuation(**read(path))

@@ -1,0 +1,81 @@
+"""What is done with values: `suspects`, `select`, `compare`, `report`; and tables to try it on: `datasets`, `demo`."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import localshapley as ls
+
+
+class TestSuspectsAndSelect:
+    @pytest.fixture
+    def kept(self, answer, where):
+        """The words that name the rows and their values."""
+        answer("value", *where, "--out", "v.parquet")
+        return [*where, "--values", "v.parquet"]
+
+    def test_suspects(self, answer, command, kept, tmp_path):
+        document = answer("suspects", *kept, "-n", 6, "--out", "s.csv")
+        assert {s["plant"] for s in document["suspects"]} >= {"p003", "p020", "p041"}
+        written = pd.read_csv(tmp_path / "s.csv")
+        assert set(written.columns) >= {"plant", "value", "label", "suggested", "neighbours", "petal width"}
+        assert (written["label"] != written["suggested"]).all()
+        assert "suspected of a wrong species" in command("suspects", *kept).stdout
+
+    def test_suspects_values_rows_by_itself(self, answer, kept, where):
+        assert answer("suspects", *where, "-n", 6)["suspects"] == answer("suspects", *kept, "-n", 6)["suspects"]
+
+    def test_select(self, answer, kept, tmp_path):
+        chosen = answer("select", *kept, "-n", 12, "--balance", "equal", "-o", "best.csv")
+        best = pd.read_csv(tmp_path / "best.csv")
+        assert best["species"].value_counts().tolist() == [4, 4, 4]
+        assert list(best["plant"]) == [row["plant"] for row in chosen["selected"]]
+        assert len(answer("select", *kept, "-n", 0.25)["selected"]) == 25
+
+    def test_values_of_other_rows_are_refused(self, command, kept, flowers):
+        other = command("suspects", flowers / "test.csv", "-t", "species", "--values", "v.parquet")
+        assert other.status == 1
+        assert "does not hold the values of the 50 rows" in other.stderr
+
+
+def test_compare_and_report_from_results(answer, command, flowers, tmp_path):
+    where = [flowers / "train.csv", "-t", "species", "--id", "plant", "--drop", "garden", "-q"]
+    answer("value", *where, "--out", "knn.parquet")
+    answer("value", *where, "--model", "logistic", "--support", "nearest:8", "-o", "logistic.csv")
+    document = answer("compare", "knn.parquet", "logistic.csv", "--top", 10, "--picture", "c.png")
+    one = ls.load(tmp_path / "knn.parquet").values
+    two = pd.read_csv(tmp_path / "logistic.csv")["value"]
+    assert document["spearman"] == pytest.approx(pd.Series(one).corr(two, method="spearman"))
+    common = set(np.argsort(-one, kind="stable")[:10]) & set(np.argsort(-two.to_numpy(), kind="stable")[:10])
+    assert document["best_in_common"] == len(common)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    done = command(
+        "report", "knn.parquet", "--train", flowers / "train.csv", "-t", "species", "--owner", "garden", "--data"
+    )
+    assert done.status == 0, done.stderr
+    page = (tmp_path / "report.html").read_text()
+    for text in ("p041", "virginica", "north", "petal width"):
+        assert text in page
+    assert json.loads((tmp_path / "report.json").read_text())["title"] == "Data valuation"
+
+
+def test_datasets(command, tmp_path):
+    assert "iris" in command("datasets").stdout
+    assert command("datasets", "wine").status == 0
+    assert pd.read_csv(tmp_path / "wine.csv").shape == (178, 15)
+    wrong = command("datasets", "wien")
+    assert wrong.status == 2
+    assert "Did you mean 'wine'?" in wrong.stderr
+
+
+def test_demo_writes_values_and_a_report(command, tmp_path):
+    done = command("demo", "--out", "here")
+    assert done.status == 0, done.stderr
+    values = pd.read_csv(tmp_path / "here" / "values.csv")
+    assert len(values) == 398
+    assert np.isfinite(values["value"]).all()
+    assert "Breast Cancer" in (tmp_path / "here" / "report.html").read_text()

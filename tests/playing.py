@@ -1,0 +1,47 @@
+"""Plays a game below the public functions, where limits and the clock are parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import localshapley as ls
+from localshapley.engine import Played
+from localshapley.engine import play as play_games
+from localshapley.methods import read_settings
+from localshapley.models.utility import as_trainer
+from localshapley.workers import Bench
+
+LIMITS = ("max_batch", "seconds_here", "seconds_away", "memory", "clock")
+
+
+def play(
+    supports: Iterable[Iterable[int]],
+    utility: Any,
+    n_players: int | None = None,
+    *,
+    method: Any = "exact",
+    n_jobs: int | None = None,
+    **more: Any,
+) -> Played:
+    """`ls.shapley` with limits of the bench, and a clock, of one's own (`LIMITS`)."""
+    limits = {name: more.pop(name) for name in LIMITS if name in more}
+    settings = read_settings(method, **more)
+    graph = ls.SupportGraph(supports, n_players)
+    graph = graph.of_everyone() if settings.method.plays_all else graph
+    return play_games(graph, Bench(as_trainer(utility, n_jobs), **limits), settings)
+
+
+class Timed:
+    """A utility whose trainings take so many seconds each by a clock that nothing else moves."""
+
+    def __init__(self, utility: Any, seconds: float) -> None:
+        self.utility, self.seconds, self.now = utility, seconds, 0.0
+
+    def __call__(self, coalition: Any, tests: Any) -> Any:
+        self.now += self.seconds
+        return self.utility(coalition, tests)
+
+    def clock(self) -> float:
+        """The time."""
+        return self.now

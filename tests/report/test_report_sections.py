@@ -1,0 +1,173 @@
+"""What each section says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import localshapley as ls
+from localshapley.report import SECTIONS, render, summarise
+from localshapley.report.charts import round_step
+from report.parts import OWNERS, Outline, embedded, gap_of, said, suspects_of, valuation
+
+
+def test_headline_counts_rows_that_hurt_beyond_doubt():
+    v = valuation([-1.0, -1.0, 2.0, 0.0], [0.1, 0.9, 0.1, 0.0])
+    summary = summarise(v, suspects=suspects_of(v, 3))
+    headline = [line for s in SECTIONS if s.id in summary["sections"] for line in s.headline(summary["sections"][s.id])]
+    assert headline[0] == ("4", "training rows valued on 2 test rows")
+    assert headline[1][0] == "1"
+    assert headline[1][1].endswith("1 more may")
+    assert headline[2][0] == "3"
+    assert headline[3][0] == "5"
+    page = render(summary)
+    assert all(f"<li><strong>{number}</strong>{words}</li>" in page for number, words in headline)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60))
+def test_the_histogram_counts_every_row_on_its_side_of_zero(values):
+    values = np.array(values)
+    histogram = said("values", valuation(values))["histogram"]
+    counts, edges = np.array(histogram["counts"]), np.array(histogram["edges"])
+    assert counts.sum() == len(values)
+    assert len(edges) == len(counts) + 1 <= 45
+    assert counts[edges[1:] <= 0].sum() == (values < 0).sum()
+
+
+@given(st.floats(1e-12, 1e12), st.integers(1, 50))
+def test_round_steps_are_round_and_as_many_as_asked(span, n):
+    step = round_step(span, n)
+    assert float(f"{step:.0e}") == pytest.approx(step)
+    assert f"{step:.0e}"[0] in "125"
+    assert n * 0.39 <= span / step <= n * 1.01
+
+
+def test_error_bars_where_sampled_and_words_where_exact(exact, sampled):
+    assert "so there are no error bars" in render(summarise(exact))
+    assert "std. error" not in render(summarise(exact))
+    page = render(summarise(sampled))
+    assert "1.96 standard errors" in page
+    assert "std. error" in page
+    best = said("extremes", sampled)["ranking"][0]
+    row = int(np.argmax(sampled.values))
+    assert best["row"] == str(row)
+    assert best["high"] == pytest.approx(sampled.values[row] + 1.96 * sampled.stderr[row], rel=1e-4)
+
+
+def test_no_suspects_is_a_finding(exact):
+    page = render(summarise(exact, suspects=suspects_of(exact).iloc[:0]))
+    assert "No suspects were found." in page
+
+
+def test_values_by_class_are_those_of_the_rows(exact, iris):
+    names = np.array(["zero", "one", "two"])[iris.y]
+    table = said("classes", exact, y=names)["table"]
+    for label, n, below, total, mean, *quantiles in table["rows"]:
+        own = exact.values[names == label]
+        assert (n, below) == (len(own), (own < 0).sum())
+        assert [total, mean, *quantiles] == pytest.approx(
+            [own.sum(), own.mean(), *np.quantile(own, [0.1, 0.5, 0.9])], rel=1e-3, abs=1e-4
+        )
+    assert {row[0] for row in table["rows"]} == {"zero", "one", "two"}
+    measured = summarise(exact, y=np.linspace(0, 1, len(exact.values)))["sections"]
+    assert "classes" not in measured
+    assert measured["rows"]["table"]["columns"][3]["kind"] == "number"
+
+
+def test_owners_without_shares_are_drawn_by_value(exact):
+    nothing = OWNERS.assign(share=np.nan, share_stderr=np.nan)
+    page = render(summarise(exact, owners=nothing))
+    assert "3.00 ± 0.20" in page
+    assert "75.0 ± 3.9 %" in render(summarise(exact, owners=OWNERS))
+
+
+def test_rows_are_in_order_and_complete(sampled, iris):
+    summary = summarise(sampled, iris.X, y=iris.y)["sections"]
+    assert [row[0] for row in summary["extremes"]["worst"]["rows"]] == [str(i) for i in sampled.bottom(10).index]
+    assert [row[0] for row in summary["extremes"]["best"]["rows"]] == [str(i) for i in sampled.top(10).index]
+    rows = summary["rows"]["table"]["rows"]
+    assert [row[0] for row in rows] == [str(i) for i in np.argsort(sampled.values, kind="stable")]
+    names = [column["name"] for column in summary["rows"]["table"]["columns"]]
+    assert names == ["row", "value", "std. error", "test rows", "label", *(f"column {i}" for i in range(4))]
+    for row in rows:
+        i = int(row[0])
+        assert row[1] == pytest.approx(sampled.values[i], abs=5e-5)
+        assert row[3:5] == [sampled.n_tests[i], iris.y[i]]
+        assert row[5:] == pytest.approx(iris.X[i].tolist(), abs=5e-4)
+
+
+def test_of_more_rows_the_lowest_and_the_highest_are_kept():
+    values = np.random.default_rng(0).permutation(12_000) - 5_000.0
+    page = render(summarise(valuation(values)))
+    kept = [row[1] for row in embedded(page)["rows"]["rows"]["rows"]]
+    assert kept == [*range(-5000, 0), *range(2000, 7000)]
+    assert "Of 12,000 rows, the 10,000 with the lowest and highest values are shown." in page
+
+
+def test_costs_of_any_size_are_drawn(exact):
+    levels = ls.plan(*[np.zeros((2, 1)), [0, 1]] * 2, model="knn").levels
+    huge = replace(levels, global_=2**20_000, local=0)
+    summary = summarise(exact, levels=huge)
+    levels = summary["sections"]["cost"]["levels"]
+    assert levels[0][1] == "4.0e6020"
+    assert levels[0][2] == pytest.approx(20_000 * np.log10(2))
+    assert "4.0e6020" in render(summary)
+
+
+def test_support_sizes_and_reach_are_counted(exact):
+    summary = summarise(replace(exact, support_sizes=np.array([3, 3, 5, 9])))
+    supports = summary["sections"]["supports"]
+    assert supports["supports"] == {"counts": [2, 0, 1, 0, 0, 0, 1], "edges": [3, 4, 5, 6, 7, 8, 9, 10]}
+    assert sum(supports["reach"]["counts"]) == len(exact.values)
+    many = said("supports", replace(exact, support_sizes=np.arange(1000)))["supports"]
+    assert len(many["counts"]) <= 40
+    assert sum(many["counts"]) == 1000
+    assert "<title>3: 2 test rows</title>" in render(summary)
+    assert "Every support has 7 rows" in render(summarise(replace(exact, support_sizes=np.array([7, 7]))))
+
+
+def test_the_locality_check_says_how_many_rows_it_draws():
+    few, many = (valuation(np.arange(n) - 50.0) for n in (150, 300))
+    assert "are drawn" not in render(summarise(few, gap=gap_of(few)))
+    page = render(summarise(many, gap=gap_of(many)))
+    assert "Of 300 rows, the 200 whose global values are furthest from zero are drawn." in page
+    assert [row[0] for row in embedded(page)["locality"]["gap"]["rows"]] == [str(i) for i in range(100, 300)]
+
+
+def limits(*arguments, **parts):
+    return said("limits", *arguments, **parts)["limits"]
+
+
+def test_limits_say_what_applies(exact, sampled):
+    few = replace(exact, support_sizes=exact.support_sizes[:12])
+    assert any("only 12 test rows" in limit for limit in limits(few))
+    assert any("estimates" in limit for limit in limits(sampled))
+    assert not any("estimates" in limit for limit in limits(exact))
+    assert any("not measured" in limit for limit in limits(exact))
+    found = limits(exact, gap=gap_of(exact, enough=False))
+    assert any("found a gap" in limit for limit in found)
+    n = int((exact.n_tests == 0).sum())
+    assert any(limit.startswith(f"{n} rows are in no support") for limit in found) == (n > 0)
+
+
+@pytest.mark.parametrize("is_random", [False, True])
+def test_random_models_are_told_by_what_they_are_and_not_by_name(exact, is_random):
+    v = replace(exact, model="RandomForestClassifier()", is_random=is_random)
+    assert any("another seed gives other values" in limit for limit in limits(v)) == is_random
+
+
+def test_what_the_tasks_return_is_shown(sampled, iris):
+    found = ls.tasks.suspects(sampled, iris.y, X=iris.X)
+    owners = ls.tasks.owners(sampled, np.array(["north", "south"])[iris.y % 2])
+    shares = {"shares": [0.5, 0.9], "n_seeds": 2}
+    curves = ls.tasks.curves(sampled, iris.X, iris.y, iris.X_test, iris.y_test, model="knn", **shares)
+    summary = summarise(sampled, iris.X, y=iris.y, suspects=found, owners=owners, curves=curves)
+    sections = summary["sections"]
+    assert [row[0] for row in sections["suspects"]["table"]["rows"]] == [str(i) for i in found.index]
+    assert sum(row[4] for row in sections["owners"]["table"]["rows"]) == pytest.approx(100, abs=0.1)
+    assert len(sections["curves"]["table"]["rows"]) == len(curves.table)
+    assert Outline(render(summary)).open == []

@@ -1,0 +1,460 @@
+"""Runs with a store: what is trained, what is found again, and what never matches."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+import localshapley as ls
+from localshapley.store.contents import describe, digest_rows
+
+X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
+X_TEST, Y_TEST = X_TEST[:10], Y_TEST[:10]
+SUPPORT = ls.supports.Nearest(7)
+
+
+class CountingTree(DecisionTreeClassifier):
+    """A tree, never compiled, that says how often it was fitted."""
+
+    fits = 0
+
+    def fit(self, X, y):
+        CountingTree.fits += 1
+        return super().fit(X, y)
+
+
+@pytest.fixture
+def fits():
+    """Number of fits since it was last asked."""
+
+    def since():
+        found, CountingTree.fits = CountingTree.fits, 0
+        return found
+
+    since()
+    return since
+
+
+def opened(store):
+    """A store that is used however quick the trainings are."""
+    return ls.Store(store, fastest=0) if isinstance(store, os.PathLike) else nullcontext(store)
+
+
+def run(store=None, data=(X, Y, X_TEST, Y_TEST), **settings):
+    about = {"model": CountingTree(random_state=0), "support": SUPPORT, "method": "exact", **settings}
+    with opened(store) as file:
+        return ls.value(*data, store=file, **about)
+
+
+def same_bits(a, b):
+    return (a.values == b.values).all() and (a.stderr == b.stderr).all()
+
+
+class TestReuse:
+    def test_the_same_run_again_trains_nothing(self, tmp_path, fits):
+        first = run(tmp_path / "run.db")
+        trained = fits()
+        again = run(tmp_path / "run.db")
+        assert trained > 100
+        assert fits() == 1  # the reference model
+        assert again.cost.trainings == 0
+        assert again.cost.stored == first.cost.trainings == first.cost.distinct
+        assert same_bits(first, again)
+        assert same_bits(first, run())
+
+    def test_sampled_runs_share_with_longer_and_with_exact_ones(self, tmp_path, fits):
+        short = run(tmp_path / "run.db", method="sample", budget=300)
+        longer = run(tmp_path / "run.db", method="sample", budget=600)
+        exact = run(tmp_path / "run.db")
+        alone = run(method="sample", budget=600)
+        assert same_bits(longer, alone)
+        assert longer.cost.stored >= 0.5 * short.cost.trainings
+        # No coalition was trained twice, and all are there now.
+        assert short.cost.trainings + longer.cost.trainings + exact.cost.trainings == exact.cost.distinct
+        assert same_bits(exact, run())
+
+    def test_a_tighter_target_goes_on_from_the_looser_one(self, tmp_path):
+        loose = run(tmp_path / "run.db", method="sample", tol=0.3)
+        tight = run(tmp_path / "run.db", method="sample", tol=0.1)
+        assert tight.cost.stored >= 0.9 * loose.cost.trainings
+        with ls.Store(tmp_path / "run.db") as store:
+            assert store.info().n_coalitions == loose.cost.trainings + tight.cost.trainings
+        assert same_bits(tight, run(method="sample", tol=0.1))
+
+    def test_rows_in_another_order_are_the_same_rows(self, tmp_path):
+        first = run(tmp_path / "run.db")
+        order, tests = np.random.default_rng(0).permutation(len(X)), np.random.default_rng(1).permutation(len(X_TEST))
+        again = run(tmp_path / "run.db", (X[order], Y[order], X_TEST[tests], Y_TEST[tests]))
+        assert again.cost.trainings == 0
+        np.testing.assert_allclose(again.values, first.values[order], atol=1e-12)
+
+    def test_more_test_rows_cost_their_own_subsets_only(self, tmp_path):
+        run(tmp_path / "run.db", (X, Y, X_TEST[:9], Y_TEST[:9]))
+        more = run(tmp_path / "run.db")
+        alone = run(data=(X, Y, X_TEST[9:], Y_TEST[9:]))
+        scratch = run()
+        assert same_bits(more, scratch)
+        assert more.cost.trainings <= alone.cost.trainings < 0.3 * scratch.cost.trainings
+
+    def test_one_more_training_row_costs_the_subsets_that_hold_it(self, tmp_path):
+        run(tmp_path / "run.db", (X[1:], Y[1:], X_TEST, Y_TEST))
+        graph = ls.SupportGraph(supports_of(X), len(X))
+        with_it = sum(1 for s in distinct(graph) if 0 in s)
+        more = run(tmp_path / "run.db")
+        scratch = run()
+        assert more.cost.trainings == with_it
+        assert same_bits(more, scratch)
+
+    def test_a_sparse_table_and_a_frame_are_found_again(self, tmp_path):
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        for table in (sparse.csr_matrix, lambda a: pd.DataFrame(a, columns=list("abcd"))):
+            data = table(X), Y, table(X_TEST), Y_TEST
+            first = run(tmp_path / "run.db", data)
+            assert first.cost.trainings + first.cost.stored == first.cost.distinct
+            assert run(tmp_path / "run.db", data).cost.trainings == 0
+        assert frame.shape == X.shape
+
+    def test_regressors_share_when_a_row_is_added(self, tmp_path):
+        data = ls.datasets.load("diabetes")[:4]
+        data = data[0][:80], data[1][:80], data[2][:6], data[3][:6]
+        about = {"model": ls.models.Estimator(DecisionTreeRegressor(random_state=0)), "support": SUPPORT}
+        less = tuple(part[1:] for part in data[:2]) + data[2:]
+        run(tmp_path / "run.db", less, **about)
+        more, scratch = run(tmp_path / "run.db", data, **about), run(None, data, **about)
+        assert same_bits(more, scratch)  # the mean of y, which the empty coalition predicts, has changed
+        assert more.cost.stored > 0.5 * scratch.cost.trainings
+
+    def test_in_processes(self, tmp_path):
+        first = run(tmp_path / "run.db", n_jobs=2)
+        again = run(tmp_path / "run.db", n_jobs=2)
+        assert again.cost.trainings == 0
+        assert same_bits(first, again)
+        assert same_bits(first, run())
+
+    def test_a_store_that_is_open_stays_open(self, tmp_path):
+        with ls.Store(tmp_path / "run.db") as store:
+            run(store)
+            assert run(store).cost.trainings == 0
+            assert store.info().n_coalitions == run().cost.distinct
+
+
+def supports_of(rows):
+    from localshapley.supports.nearest import nearest_rows
+
+    return nearest_rows(rows, X_TEST, 7)
+
+
+def distinct(graph):
+    import naive
+
+    return naive.distinct_subsets([graph.support(t) for t in range(graph.n_tests)])
+
+
+OTHERS = {
+    "model": {"model": CountingTree(random_state=0, max_depth=2)},
+    "random state": {"model": CountingTree(random_state=1)},
+    "class of model": {"model": RandomForestClassifier(2, random_state=0)},
+    "score": {"score": "margin"},
+    "parameter of the score": {"score": ls.scores.LogLoss(1e-3)},
+    "empty": {"empty": 0.0},
+    "function": {"score": lambda y, p: float(y == p)},
+    "another function": {"score": lambda y, p: float(y == p) + 1},
+    "pipeline": {"model": make_pipeline(StandardScaler(), CountingTree(random_state=0))},
+}
+
+
+class TestNoAccidentalMatch:
+    @pytest.mark.parametrize("name", OTHERS)
+    def test_of_another(self, name, tmp_path):
+        settings = OTHERS[name]
+        base = {"score": lambda y, p: float(y == p) + 2} if name == "another function" else {}
+        run(tmp_path / "run.db", **base)
+        other = run(tmp_path / "run.db", **settings)
+        assert other.cost.stored == 0
+        assert same_bits(other, run(**settings))
+
+    def test_of_an_open_random_state_with_another_seed(self, tmp_path):
+        run(tmp_path / "run.db", model=RandomForestClassifier(2), seed=0)
+        assert run(tmp_path / "run.db", model=RandomForestClassifier(2), seed=1).cost.stored == 0
+
+    def test_of_changed_rows_labels_and_test_rows(self, tmp_path):
+        store = tmp_path / "run.db"
+        run(store)
+        moved = X + 1e-9
+        flipped = (Y + 1) % 3
+        assert run(store, (moved, Y, X_TEST, Y_TEST)).cost.stored == 1  # the empty coalition
+        assert run(store, (X, flipped, X_TEST, Y_TEST)).cost.stored == 1
+        assert run(store, (X, Y, X_TEST + 1e-9, Y_TEST)).cost.stored == 0
+        assert run(store, (X, Y, X_TEST, (Y_TEST + 1) % 3)).cost.stored == 0
+
+    def test_of_swapped_columns(self, tmp_path):
+        run(tmp_path / "run.db")
+        swapped = X[:, ::-1], Y, X_TEST[:, ::-1], Y_TEST
+        assert run(tmp_path / "run.db", swapped).cost.stored == 0
+
+    def test_of_compiled_and_plain(self, tmp_path):
+        run(tmp_path / "run.db", model=DecisionTreeClassifier(random_state=0))
+        plain = run(tmp_path / "run.db", model=ls.models.Estimator(DecisionTreeClassifier(random_state=0)))
+        assert plain.cost.stored == 0
+
+
+class TestDescribe:
+    def test_code_and_what_it_closes_over_count(self):
+        def make(n):
+            return lambda x: x + n
+
+        assert describe(make(1)) == describe(make(1))
+        assert describe(make(1)) != describe(make(2))
+        assert describe(lambda x, n=1: x) != describe(lambda x, n=2: x)
+
+    def test_numbers_of_different_kinds_differ(self):
+        assert len({describe(v) for v in (1, 1.0, True, "1", b"1", np.float32(1), np.float64(1))}) == 7
+
+    def test_order_of_keys_does_not_count(self):
+        assert describe({"a": 1, "b": 2}) == describe({"b": 2, "a": 1})
+
+    def test_arrays_count_by_contents(self):
+        assert describe(np.arange(5)) == describe(np.arange(10)[:5])
+        assert describe(np.arange(5)) != describe(np.arange(5.0))
+
+    def test_tensors_by_contents(self):
+        torch = pytest.importorskip("torch")
+        one, two = (torch.nn.Linear(2, 2) for _ in range(2))
+        assert describe(one) != describe(two)
+        two.load_state_dict(one.state_dict())
+        assert describe(one) == describe(two)
+
+    def test_it_is_the_same_in_another_process(self):
+        code = "from localshapley.store.contents import describe; import localshapley as ls; "
+        code += "from sklearn.svm import SVC; "
+        code += "print(describe([SVC(gamma=2), ls.scores.Confidence(), {'b', 'a'}, {1: (2, None)}]))"
+        texts = {
+            subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+            for _ in range(2)
+        }
+        assert len(texts) == 1
+
+
+class TestDigests:
+    def test_rows_count_by_value_and_label(self):
+        rows = np.array([[1.0, 2.0], [1.0, 2.0], [2.0, 1.0], [1.0, 2.0]])
+        found = [d.tobytes() for d in digest_rows(rows, np.array(["a", "a", "a", "b"]))]
+        assert found[0] == found[1]
+        assert len(set(found)) == 3
+
+    def test_zeros_and_missing_values(self):
+        y = np.zeros(2)
+        assert len({d.tobytes() for d in digest_rows(np.array([[0.0], [-0.0]]), y)}) == 1
+        assert len({d.tobytes() for d in digest_rows(np.array([[np.nan], [-np.nan]]), y)}) == 1
+
+    def test_a_million_rows_that_differ_in_a_bit_are_told_apart(self):
+        rows = np.arange(1_000_000.0)[:, None]
+        found = digest_rows(rows, np.zeros(len(rows)))
+        assert len(np.unique(found[:, 0])) == len(np.unique(found[:, 1])) == len(rows)
+
+    def test_text_and_categories_of_a_frame(self):
+        frame = pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 1]})
+        found = [d.tobytes() for d in digest_rows(frame, np.zeros(3))]
+        assert found[0] == found[2] != found[1]
+        other = [d.tobytes() for d in digest_rows(frame.rename(columns={"a": "c"}), np.zeros(3))]
+        assert other[0] != found[0]
+
+
+class TestNotes:
+    def test_quick_trainings_are_not_stored(self, tmp_path):
+        with ls.Store(tmp_path / "run.db", fastest=1e9) as store:
+            v = run(store, support=ls.supports.Nearest(9))
+        assert any("the store was not used: a training takes" in note for note in v.notes)
+        with ls.Store(tmp_path / "run.db") as store:
+            assert store.info().n_coalitions < v.cost.distinct
+
+    def test_values_without_trainings_say_so(self, tmp_path):
+        v = ls.value(X, Y, X_TEST, Y_TEST, model="knn", store=tmp_path / "run.db")
+        assert "the store was not used: these values need no training." in v.notes
+
+    def test_failures_are_tried_again(self, tmp_path):
+        from sklearn.decomposition import PCA
+
+        model = make_pipeline(PCA(3), LogisticRegression(max_iter=200))
+        first = run(tmp_path / "run.db", model=model, support=ls.supports.Nearest(5))
+        again = run(tmp_path / "run.db", model=model, support=ls.supports.Nearest(5))
+        assert again.cost.trainings > 0
+        assert [n for n in again.notes if "too small" in n] == [n for n in first.notes if "too small" in n]
+        assert same_bits(first, again)
+
+    def test_a_run_whose_disk_is_full_goes_on_and_says_so(self, tmp_path, monkeypatch):
+        add, left = ls.Store.add, [2]
+
+        def add_twice(self, *args):
+            left[0] -= 1
+            if left[0] < 0:
+                raise ls.StoreError("the disk is full")
+            add(self, *args)
+
+        monkeypatch.setattr(ls.Store, "add", add_twice)
+        with pytest.warns(ls.LocalShapleyWarning, match="the disk is full"):
+            v = run(tmp_path / "run.db")
+        assert left[0] == -1  # it was not tried again and again
+        assert any("went on without its store" in note for note in v.notes)
+        assert same_bits(v, run())
+        with ls.Store(tmp_path / "run.db") as store:
+            assert store.verify() == []
+            assert store.info().n_coalitions > 0
+
+    @pytest.mark.parametrize("store", [5, True, ["run.db"]])
+    def test_what_is_no_store_is_refused(self, store):
+        with pytest.raises(ls.InvalidArgumentError, match="store must be a path"):
+            run(store)
+
+    def test_a_file_of_another_program_is_refused_and_kept(self, tmp_path):
+        path = tmp_path / "notes.txt"
+        path.write_text("not a store\n" * 100)
+        with pytest.raises(ls.StoreError, match=r"notes\.txt"):
+            run(path)
+        assert path.read_text() == "not a store\n" * 100
+
+
+class TestGames:
+    def test_a_named_game_is_found_again(self, tmp_path):
+        calls = []
+
+        def utility(coalition, tests):
+            calls.append(len(coalition))
+            return [float(len(coalition)) ** 0.5 for _ in tests]
+
+        settings = {"store": ls.Store(tmp_path / "run.db", fastest=0), "name": "roots"}
+        first = ls.shapley([range(6), range(3, 9)], utility, **settings)
+        n = len(calls)
+        again = ls.shapley([range(6), range(3, 9)], utility, **settings)
+        assert n == first.cost.trainings == first.cost.distinct
+        assert len(calls) == n
+        assert again.cost.stored == n
+        other = ls.shapley([range(6), range(3, 9)], utility, store=settings["store"], name="others")
+        assert other.cost.stored == 0
+
+    def test_a_store_needs_a_name(self, tmp_path):
+        with pytest.raises(ls.InvalidArgumentError, match="name="):
+            ls.shapley([range(3)], lambda c, t: [0.0] * len(t), store=tmp_path / "run.db")
+
+
+class TellingTree(DecisionTreeClassifier):
+    """A tree that tells of every fit."""
+
+    tell = staticmethod(lambda: None)
+
+    def fit(self, X, y):
+        TellingTree.tell()
+        return super().fit(X, y)
+
+
+def valued(connection, store, method):
+    """In a child: value, tell of every fit, send the result."""
+    TellingTree.tell = lambda: connection.send("fit")
+    v = run(store, model=TellingTree(random_state=0), method=method, budget=900 if method == "sample" else None)
+    connection.send((v.values, v.stderr, v.cost.trainings))
+
+
+@pytest.mark.parametrize(
+    ("method", "kills"),
+    [("exact", 5), ("sample", 3), *(pytest.param(m, 25, marks=pytest.mark.long) for m in ("exact", "sample"))],
+)
+def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(method, kills, tmp_path):
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "localshapley.api"])
+
+    def start(store):
+        ours, theirs = context.Pipe(duplex=False)
+        child = context.Process(target=valued, args=(theirs, store, method))
+        child.start()
+        theirs.close()
+        return child, ours
+
+    def result(store):
+        child, connection = start(store)
+        while (sent := connection.recv()) == "fit":
+            pass
+        child.join()
+        return sent
+
+    values, stderr, trainings = result(None)
+    store = tmp_path / "run.db"
+    rng = random.Random(0)
+    stored = []
+    for _ in range(kills):
+        child, connection = start(store)
+        for _ in range(rng.randint(2, 15)):  # the first is the reference model's
+            assert connection.recv() == "fit"
+        time.sleep(rng.uniform(0, 0.01))
+        child.kill()
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+        with ls.Store(store) as file:
+            assert file.verify() == []
+            stored.append(file.info().n_coalitions)
+    again = result(store)
+    assert (again[0] == values).all()
+    assert (again[1] == stderr).all()
+    assert stored == sorted(stored)  # nothing is ever lost
+    assert 0 < stored[-1] < trainings
+    assert again[2] + stored[-1] == trainings  # and nothing is trained again
+
+
+class TestUpdate:
+    settings = {"model": CountingTree(random_state=0), "support": SUPPORT, "method": "exact"}  # noqa: RUF012
+
+    def test_only_games_with_another_support_are_played(self, fits):
+        before = ls.value(X[1:], Y[1:], X_TEST, Y_TEST, per_test=True, **self.settings)
+        changed = [t for t, s in enumerate(supports_of(X)) if 0 in s]
+        after = ls.update(before, X, Y, X_TEST, Y_TEST, **self.settings)
+        scratch = ls.value(X, Y, X_TEST, Y_TEST, per_test=True, **self.settings)
+        graph = ls.SupportGraph([supports_of(X)[t] for t in changed], len(X))
+        assert after.cost.trainings == len(distinct(graph))
+        assert 0 < after.cost.trainings < scratch.cost.trainings
+        np.testing.assert_allclose(after.values, scratch.values, atol=1e-12)
+        np.testing.assert_allclose(after.per_test.toarray(), scratch.per_test.toarray(), atol=1e-12)
+        kept = len(X_TEST) - len(changed)
+        assert f"{kept} of 10 test rows kept their values" in after.notes[-1]
+
+    def test_rows_may_go_and_move(self):
+        before = ls.value(X, Y, X_TEST, Y_TEST, per_test=True, **self.settings)
+        order = np.random.default_rng(3).permutation(len(X))[:-5]
+        data = X[order], Y[order], X_TEST[::-1][:8], Y_TEST[::-1][:8]
+        after, scratch = ls.update(before, *data, **self.settings), ls.value(*data, **self.settings)
+        np.testing.assert_allclose(after.values, scratch.values, atol=1e-12)
+        assert after.cost.trainings < scratch.cost.trainings
+
+    def test_nothing_learnt_by_a_regressor_is_another_mean(self, tmp_path):
+        data = ls.datasets.load("diabetes")[:4]
+        data = data[0][:60], data[1][:60], data[2][:8], data[3][:8]
+        about = {"model": ls.models.Estimator(Ridge()), "support": ls.supports.Nearest(5), "method": "exact"}
+        before = ls.value(data[0][1:], data[1][1:], *data[2:], per_test=True, **about)
+        before.save(tmp_path / "v.parquet")
+        after = ls.update(ls.load(tmp_path / "v.parquet"), *data, **about)
+        np.testing.assert_allclose(after.values, ls.value(*data, **about).values, rtol=1e-9, atol=1e-9)
+
+    def test_what_cannot_be_updated_is_refused(self):
+        plain = ls.value(X, Y, X_TEST, Y_TEST, **self.settings)
+        with pytest.raises(ls.InvalidArgumentError, match="per_test=True"):
+            ls.update(plain, X, Y, X_TEST, Y_TEST, **self.settings)
+        sampled = ls.value(X, Y, X_TEST, Y_TEST, per_test=True, **{**self.settings, "method": "sample", "budget": 400})
+        with pytest.raises(ls.InvalidArgumentError, match="is sampled"):
+            ls.update(sampled, X, Y, X_TEST, Y_TEST, **self.settings)
+        exact = ls.value(X, Y, X_TEST, Y_TEST, per_test=True, **self.settings)
+        with pytest.raises(ls.InvalidArgumentError, match="another model"):
+            ls.update(exact, X, Y, X_TEST, Y_TEST, **{**self.settings, "model": CountingTree(max_depth=1)})

@@ -1,0 +1,120 @@
+"""The plan: what `value` would do with the same arguments, and what that costs."""
+
+from __future__ import annotations
+
+from inspect import signature
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import localshapley as ls
+import naive
+from localshapley.models.utility import as_trainer
+from localshapley.planning import time_trainings
+from localshapley.supports import Everything, Given, Nearest, Random
+from localshapley.workers import Bench
+from playing import Timed
+
+SUPPORTS = [[0, 3, 11], [3, 4], [11, 3, 9, 0], [], [4, 3]]
+iris = load_iris()
+DATA = (iris.data[::12], iris.target[::12], iris.data[[1, 57, 108, 133, 140]], iris.target[[1, 57, 108, 133, 140]])
+
+
+class TestPlan:
+    arguments = {"model": KNeighborsClassifier(2), "support": Given(SUPPORTS)}  # noqa: RUF012
+
+    def test_the_plan_counts_every_level(self):
+        plan = ls.plan(*DATA, **self.arguments)
+        assert (plan.n_rows, plan.n_tests, plan.n_games) == (13, 5, 4)
+        assert plan.support_sizes.tolist() == [3, 2, 4, 0, 2]
+        levels = plan.levels
+        assert levels.global_ == 5 * 13 * 2**13
+        assert levels.local == sum(len(s) * 2 ** len(s) for s in SUPPORTS) == 104
+        assert levels.subset_centric == sum(2 ** len(s) for s in SUPPORTS) == 33
+        assert levels.lsmr == len(naive.distinct_subsets(SUPPORTS)) == 18
+        assert levels.reused == pytest.approx(1 - 18 / 33)
+        assert levels.growth[-1] == (5, 18)
+
+    @pytest.mark.parametrize(
+        ("method", "level"), [("exact", "lsmr"), ("subset-centric", "subset_centric"), ("baseline", "local")]
+    )
+    def test_the_plan_is_what_value_then_trains(self, method, level):
+        plan = ls.plan(*DATA, **self.arguments)
+        plain = {**self.arguments, "model": ls.models.Estimator(KNeighborsClassifier(2)), "method": method}
+        assert ls.value(*DATA, **plain).cost.trainings == getattr(plan.levels, level)
+        assert ls.plan(*DATA, **plain).trainings == getattr(plan.levels, level)
+
+    def test_the_printed_plan_shows_the_numbers_and_the_methods(self):
+        text = repr(ls.plan(*DATA, **self.arguments, score="margin"))
+        lines = {line.strip().split("  ")[0]: line for line in text.splitlines() if line.strip()}
+        assert "Plan for 13 training rows and 5 test rows" in text
+        assert "532,480" in lines["global"]
+        assert "104" in lines["local, player by player"]
+        assert "method='baseline'" in lines["local, player by player"]
+        assert "33" in lines["subset by subset"]
+        assert "method='subset-centric'" in lines["subset by subset"]
+        assert "18" in lines["each subset once (LSMR)"]
+        assert "method='exact'" in lines["each subset once (LSMR)"]
+        assert "45.5% of the subsets are reused" in text
+        assert "0 to 4 rows, median 2" in text
+        assert "4 distinct supports" in text
+        assert "KNeighborsClassifier(n_neighbors=2)" in text
+        assert "margin" in lines["score"]
+        assert "1 of 5 test rows have an empty support" in text
+        assert "±" not in text
+
+    def test_a_plan_of_supports_too_large_to_play_is_printed_with_its_error(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(200, 2)), np.arange(200) % 2
+        plan = ls.plan(X, y, X[:4], y[:4], model=DecisionTreeClassifier(), support=Random(60))
+        assert plan.levels.subset_centric == 4 * 2**60
+        assert plan.levels.lsmr_stderr > 0
+        assert "4.6e18" in repr(plan)
+        assert "(estimated)" in repr(plan)
+
+    def test_the_time_of_a_training_is_measured(self):
+        game = Timed(lambda coalition, tests: [float(len(coalition)) for _ in tests], 0.02)
+        bench = Bench(as_trainer(game), clock=game.clock)
+        assert time_trainings(ls.SupportGraph([range(10)]), bench, seed=0) == pytest.approx(0.02)
+
+    @pytest.mark.parametrize(
+        ("settings", "chosen"),
+        [
+            ({}, "closed form"),
+            ({"model": DecisionTreeClassifier()}, "exact: games are so small"),
+            ({"model": DecisionTreeClassifier(), "budget": 500}, "exact: the budget allows all 18 distinct subsets"),
+            ({"model": DecisionTreeClassifier(), "support": Everything()}, "sampled"),
+            ({"model": DecisionTreeClassifier(), "support": Nearest(9)}, "exact: all 992 distinct subsets"),
+            ({"method": "loo"}, ""),
+            ({"method": "exact", "model": DecisionTreeClassifier()}, ""),
+            ({"method": "global-mc", "budget": 400}, ""),
+        ],
+    )
+    def test_it_says_what_value_then_does(self, settings, chosen):
+        arguments = {**self.arguments, **settings}
+        plan, v = ls.plan(*DATA, **arguments), ls.value(*DATA, **arguments)
+        assert plan.chosen.startswith(chosen)
+        assert (plan.method, plan.chosen, plan.support, plan.trainer) == (v.method, v.chosen, v.support, v.cost.trainer)
+        assert plan.samples == bool(v.stderr.any())
+        if plan.classes is not None:
+            assert (plan.classes, v.cost.trainings) == (v.cost.distinct, 0)
+        elif plan.trainings is not None:
+            assert v.cost.trainings == plan.trainings if not plan.samples else v.cost.trainings <= plan.trainings
+        assert plan.first_look <= max(v.cost.trainings, 1) or not plan.samples
+
+    def test_it_takes_what_value_takes_and_refuses_what_it_refuses(self):
+        names = [set(signature(function).parameters) for function in (ls.plan, ls.value)]
+        assert names[0] == names[1]
+        with pytest.raises(ls.TooLargeError, match="budget=5 allows"):
+            ls.plan(*DATA, model=DecisionTreeClassifier(), support=Everything(), method="exact", budget=5)
+        with pytest.raises(ls.InvalidArgumentError, match="method must be one of"):
+            ls.plan(*DATA, **self.arguments, method="exakt")
+
+    def test_all_rows_play_where_the_method_says_so(self):
+        plan = ls.plan(*DATA, **self.arguments, method="loo")
+        assert plan.support == "Everything()"
+        assert plan.trainings == 14
+        assert "all of loo" in repr(plan)

@@ -1,0 +1,71 @@
+"""The public names: these, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+import localshapley as ls
+
+PUBLIC = [
+    "CleanClassifier",
+    "CleanRegressor",
+    "Cost",
+    "History",
+    "InvalidArgumentError",
+    "LocalShapleyError",
+    "LocalShapleyWarning",
+    "LocalityGap",
+    "Plan",
+    "Store",
+    "StoreError",
+    "SupportGraph",
+    "TooLargeError",
+    "TrainingError",
+    "Valuation",
+    "baselines",
+    "datasets",
+    "load",
+    "locality_gap",
+    "methods",
+    "models",
+    "plan",
+    "report",
+    "scores",
+    "shapley",
+    "stopping",
+    "supports",
+    "tasks",
+    "theory",
+    "update",
+    "value",
+    "value_nodes",
+]
+
+
+def test_the_public_names_are_these():
+    assert set(ls.__all__) == set(PUBLIC)
+    assert len(ls.__all__) == len(set(ls.__all__))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_there_with_its_own_name_and_a_docstring(name):
+    thing = getattr(ls, name)
+    assert thing.__name__.split(".")[-1] == name
+    assert thing.__doc__.strip()
+
+
+def test_dir_lists_the_public_names_and_no_other_name_is_there():
+    assert set(PUBLIC) <= set(dir(ls))
+    assert ls.__version__
+    with pytest.raises(AttributeError, match="no attribute 'valeu'"):
+        ls.valeu  # noqa: B018
+
+
+def test_errors_are_one_family():
+    assert issubclass(ls.InvalidArgumentError, ls.LocalShapleyError)
+    assert issubclass(ls.TooLargeError, ls.LocalShapleyError)
+    assert issubclass(ls.TrainingError, ls.LocalShapleyError)
+    assert issubclass(ls.InvalidArgumentError, ValueError)
+    assert issubclass(ls.TooLargeError, ValueError)
+    assert not issubclass(ls.TrainingError, ValueError)
+    assert issubclass(ls.LocalShapleyWarning, UserWarning)

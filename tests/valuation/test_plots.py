@@ -1,0 +1,193 @@
+"""The data behind the pictures, the pictures, and what a notebook shows."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+import localshapley as ls
+from localshapley import tasks
+from localshapley.valuation import notebook, plots
+
+X, y, X_test, y_test, _ = ls.datasets.load("iris")
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return ls.value(X, y, X_test, y_test, model=KNeighborsClassifier(3), per_test=True)
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return ls.value(
+        X,
+        y,
+        X_test,
+        y_test,
+        model=SVC(),
+        support=ls.supports.Nearest(12),
+        score="accuracy",
+        method="sample",
+        budget=900,
+    )
+
+
+@pytest.fixture(scope="module")
+def curves(exact):
+    return tasks.curves(exact, X, y, X_test, y_test, model="knn", shares=[0.2, 0.5, 1.0], n_seeds=3)
+
+
+class TestData:
+    def test_ranking_has_both_ends(self, exact):
+        data = plots.ranking_data(exact, 5)
+        assert data["value"].is_monotonic_decreasing
+        assert data["rank"].tolist() == [1, 2, 3, 104, 105]
+        assert sorted(exact.values)[:2] == data["value"].tolist()[:2:-1]
+        assert len(plots.ranking_data(exact, 500)) == 105
+        with pytest.raises(ls.InvalidArgumentError, match="n must be a whole number of at least 1; got 0"):
+            plots.ranking_data(exact, 0)
+
+    @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=50))
+    def test_the_histogram_counts_every_row_once_and_splits_at_zero(self, values):
+        v = replace(VALUED, values=np.array(values))
+        data = plots.distribution_data(v)
+        assert data["count"].sum() == len(values)
+        assert len(data) <= plots.MAX_BINS + 2
+        assert not ((data["left"] < -1e-9) & (data["right"] > 1e-9)).any()
+        below = data.loc[data["right"] <= 1e-9, "count"].sum()
+        assert below == sum(value < 0 for value in values)
+
+    def test_classes_keep_their_rows(self, exact):
+        data = plots.by_class_data(exact, y)
+        for label in range(3):
+            assert data.loc[data["label"] == label, "value"].tolist() == exact.values[y == label].tolist()
+
+    def test_convergence_ends_at_the_values(self, sampled):
+        data = plots.convergence_data(sampled)
+        last = data.groupby("row", sort=False).last()
+        order = np.argsort(-sampled.values, kind="stable")
+        assert last.index.tolist() == [*order[:3], *order[-3:]]
+        np.testing.assert_allclose(last["value"], sampled.values[last.index], rtol=1e-5)
+        np.testing.assert_allclose(last["stderr"], sampled.stderr[last.index], rtol=1e-5)
+        assert data.groupby("row")["trainings"].apply(lambda t: t.is_monotonic_increasing).all()
+        assert plots.convergence_data(sampled, [7, 3])["row"].unique().tolist() == [7, 3]
+
+    def test_convergence_needs_rounds_and_rows(self, exact, sampled):
+        with pytest.raises(ls.InvalidArgumentError, match=r'has no history.*method="sample"'):
+            plots.convergence_data(exact)
+        with pytest.raises(ls.InvalidArgumentError, match="rows must be names of rows of the valuation, such as 0"):
+            plots.convergence_data(sampled, ["nobody"])
+
+    def test_the_support_of_a_test_row(self, exact):
+        data = plots.support_data(exact, 4)
+        assert data["value"].to_dict() == tasks.explain(exact, 4)["value"].to_dict()
+        assert data["weight"].max() == 1
+        assert data.attrs["sum"] == pytest.approx(exact.per_test[[4]].sum())
+        radius = np.hypot(data["x"], data["y"])
+        assert (np.diff(radius) >= -1e-12).all()  # the most influential is nearest to the middle
+
+    def test_two_valuations_are_matched_by_name(self, exact):
+        names = pd.Index([f"row {z}" for z in range(105)])
+        back = np.arange(105)[::-1]
+        here = replace(exact, ids=names)
+        there = replace(exact, values=exact.values[back], stderr=exact.stderr[back], ids=names[back])
+        data = plots.against_data(here, there)
+        assert (data["value"] == data["other"]).all()
+        with pytest.raises(ls.InvalidArgumentError, match="other values 3 rows, this valuation 105"):
+            plots.against_data(exact, replace(exact, values=exact.values[:3], stderr=np.zeros(3), n_tests=np.ones(3)))
+
+    def test_curves_by_rows_in_use(self, curves):
+        data = plots.curves_data(curves)
+        assert set(data["curve"]) == {"best kept", "random", "worst kept"}
+        best = data.loc[data["curve"] == "best kept", "used"]
+        assert best.tolist() == pytest.approx([21 / 105, 52 / 105, 53 / 105, 84 / 105, 1])
+        assert not data.duplicated(["curve", "used"]).any()
+        few = replace(curves, table=curves.table[curves.table["share"] == 0.2])
+        assert plots.curves_data(few)["used"].max() == pytest.approx(84 / 105)
+
+
+VALUED = ls.value(X, y, X_test, y_test, model=KNeighborsClassifier(3))
+
+DRAWN = {
+    "ranking": lambda f: f["exact"].plot.ranking(8),
+    "distribution": lambda f: f["exact"].plot.distribution(),
+    "by_class": lambda f: f["exact"].plot.by_class(y),
+    "convergence": lambda f: f["sampled"].plot.convergence(),
+    "support": lambda f: f["exact"].plot.support(4),
+    "against": lambda f: f["exact"].plot.against(f["sampled"]),
+    "curves": lambda f: f["exact"].plot.curves(f["curves"]),
+}
+
+
+class TestPictures:
+    @pytest.mark.parametrize("name", DRAWN)
+    def test_each_is_drawn_with_named_axes_and_without_pyplot(self, name, exact, sampled, curves, tmp_path):
+        ax = DRAWN[name]({"exact": exact, "sampled": sampled, "curves": curves})
+        ax.figure.savefig(tmp_path / "picture.svg")
+        ElementTree.parse(tmp_path / "picture.svg")
+        assert ax.get_title(loc="left")
+        assert name == "support" or (ax.get_xlabel() and ax.get_ylabel())
+        assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+    def test_the_bars_have_the_values_and_their_colours(self, exact):
+        ax = exact.plot.ranking(10)
+        widths = [bar.get_width() for bar in ax.patches]
+        assert widths == plots.ranking_data(exact, 10)["value"].tolist()
+        colours = {tuple(bar.get_facecolor()) for bar in ax.patches if bar.get_width() < 0}
+        assert len(colours) == 1
+        assert colours.isdisjoint(tuple(bar.get_facecolor()) for bar in ax.patches if bar.get_width() > 0)
+
+    def test_given_axes_are_used(self, exact, curves):
+        from matplotlib.figure import Figure
+
+        left, right = Figure().subplots(1, 2)
+        assert exact.plot.distribution(ax=left) is left
+        assert curves.plot(ax=right) is right
+        assert len(right.lines) == 3
+
+    def test_without_matplotlib_it_says_what_to_install(self, exact, monkeypatch):
+        real = builtins.__import__
+
+        def missing(name, *others):
+            if name.startswith("matplotlib"):
+                raise ImportError(name)
+            return real(name, *others)
+
+        monkeypatch.setattr(builtins, "__import__", missing)
+        with pytest.raises(ls.LocalShapleyError, match=r'pip install "localshapley\[plots\]"'):
+            exact.plot.distribution()
+
+
+class TestNotebook:
+    def test_facts_tables_and_picture(self, exact):
+        page = exact._repr_html_()
+        root = ElementTree.fromstring(page)
+        assert len(root.findall(".//table")) == 2
+        assert len(root.findall(".//tbody/tr")) == 10
+        bars = root.findall(".//{http://www.w3.org/2000/svg}rect")
+        assert len(bars) == len(plots.distribution_data(exact))
+        assert "Valuation of 105 training rows" in page
+
+    def test_names_are_escaped(self, exact):
+        bad = replace(exact, ids=pd.Index(["<script>alert(1)</script>"] * 105), model="<b>model</b>", notes=["a < b"])
+        page = notebook.to_html(bad)
+        assert "<script>" not in page
+        assert "<b>model" not in page
+        assert "&lt;script&gt;" in page
+        ElementTree.fromstring(page)
+
+    @pytest.mark.parametrize("values", [[0.0], [1.0], [-2.0, -2.0], [1e-9, 5.0, -3.0]])
+    def test_few_and_equal_values(self, exact, values):
+        few = replace(exact, values=np.array(values), stderr=np.zeros(len(values)), n_tests=np.ones(len(values), int))
+        root = ElementTree.fromstring(notebook.to_html(few))
+        assert len(root.findall(".//tbody/tr")) == 2 * len(values)

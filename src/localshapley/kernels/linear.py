@@ -39,8 +39,8 @@ Fetched: TypeAlias = tuple[Floats, Floats]
 RidgeRoom: TypeAlias = tuple[Fetched, Floats, Floats, Floats, Ints]
 """What is fetched of a coalition, rows turned into columns, a factor; five lines of numbers and three of places."""
 LogisticRoom: TypeAlias = tuple[Fetched, Coordinates, Work, Floats, Floats, Floats, Floats, Floats, Ints, Ints]
-"""What is fetched of a coalition, coordinates, room for softmax regression; coefficients of each class, by coordinate and
-by row or feature, its intercept and its score; three lines of numbers, five of places, and two of classes."""
+"""What is fetched of a coalition, coordinates, room for softmax regression; coefficients of each class (by coordinate,
+and by row or feature), its intercept and its score; three lines of numbers, five of places, and two of classes."""
 
 
 def train_ridge(

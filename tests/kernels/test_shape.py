@@ -15,6 +15,9 @@ IMPORTED = ("__future__", "collections", "math", "numba", "numpy", "typing", "lo
 """All that kernels may import besides each other."""
 
 
+MOST_LINES, MOST_ARGUMENTS = 100, 10
+
+
 def is_allowed(name: str) -> bool:
     """Whether kernels may import a module."""
     return any(name == known or name.startswith(known + ".") for known in (*IMPORTED, "localshapley.kernels"))
@@ -49,6 +52,19 @@ def test_kernels_multiply_where_a_power_would_do(module):
         if not all(isinstance(part, ast.Constant | ast.UnaryOp) for part in _operands(node))
     ]
     assert powers == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_kernels_fit_on_a_page_and_take_few_arguments(module):
+    """Arrays that belong together travel as tuples. Docstrings are not counted."""
+    large = []
+    for function in ast.walk(MODULES[module]):
+        if isinstance(function, ast.FunctionDef):
+            lines = function.end_lineno - function.lineno + 1 - len((ast.get_docstring(function) or "").splitlines())
+            arguments = len(function.args.posonlyargs + function.args.args + function.args.kwonlyargs)
+            if lines > MOST_LINES or arguments > MOST_ARGUMENTS:
+                large.append(f"{function.name}: {lines} lines, {arguments} arguments")
+    assert large == []
 
 
 def _operands(node: ast.BinOp | ast.AugAssign) -> tuple[ast.expr, ast.expr]:

@@ -6,9 +6,9 @@ import math
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit
 
-from localshapley.arrays import Floats, Indices, Ints
+from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints
+from localshapley.kernels import jit
 
 LINEAR, POLYNOMIAL, RBF, SIGMOID = range(4)
 LANES = 16
@@ -23,7 +23,8 @@ WHOLE = np.ldexp(1.0, -np.arange(1078))
 PART = 0.5 ** (np.arange(STEPS) / STEPS)
 VANISHES = -746.0
 
-compiled = njit(cache=True, nogil=True, error_model="numpy")
+compiled = jit.part(inlined=False, error_model="numpy")
+summed = jit.part(inlined=False, error_model="numpy", fastmath={"reassoc", "contract"})
 
 # Plain tuples: the cache of compiled code holds the classes of named ones, and fails where a later version renames one.
 Kernel: TypeAlias = tuple[int, int, float, bool]
@@ -35,6 +36,8 @@ Rows: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats]
 RBF kernel), or kernel values. Both are empty where there would be too many; `X` and `X_test` are read then. `norms` are
 the inner products of training rows with themselves.
 """
+Source: TypeAlias = tuple[Kernel, float, Rows]
+"""What kernel values are read from: the kernel, gamma and the rows."""
 
 
 @compiled
@@ -43,7 +46,7 @@ def padded(n: int) -> Any:
     return (n + LANES - 1) // LANES * LANES
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@jit.part(inlined=False, error_model="numpy", fastmath={"contract"})
 def exponentiate(line: Floats, n: int) -> None:
     """Exponentials of the first `n` numbers, none of them positive, in place: right but for the last bits, and fast."""
     for i in range(n):
@@ -78,13 +81,10 @@ def apply_kernel(kernel: Kernel, gamma: float, line: Floats, n: int) -> None:
             line[i] = math.tanh(gamma * line[i] + coef0)
 
 
-@compiled
-def largest_coalition(indptr: Ints, todo: Ints) -> Any:
+def largest_coalition(coalitions: CoalitionArrays, todo: Ints) -> int:
     """Number of rows of the largest coalition."""
-    most = 0
-    for c in todo:
-        most = max(most, indptr[c + 1] - indptr[c])
-    return most
+    indptr = coalitions[0]
+    return int((indptr[todo + 1] - indptr[todo]).max(initial=0))
 
 
 @compiled
@@ -130,13 +130,21 @@ def sum_by_halves(line: Floats, n: int, sizes: Ints, sums: Floats) -> Any:
     return sums[0]
 
 
-@compiled
-def exact_variances(indptr: Ints, players: Indices, todo: Ints, X: Floats) -> Floats:
+def exact_variances(coalitions: CoalitionArrays, todo: Ints, X: Floats) -> Floats:
     """Variance of all entries of each coalition's rows, to the last bit as NumPy has it."""
     out = np.empty(len(todo))
+    entries = np.empty(largest_coalition(coalitions, todo) * X.shape[1])
+    sum_squares(coalitions, todo, X, entries, np.empty(128, dtype=np.int64), np.empty(128), out)
+    return out
+
+
+@jit.kernel(error_model="numpy")
+def sum_squares(
+    coalitions: CoalitionArrays, todo: Ints, X: Floats, entries: Floats, sizes: Ints, sums: Floats, out: Floats
+) -> None:
+    """Write the exact variances; `entries`, `sizes` and `sums` are room to work in."""
+    indptr, players, _, _ = coalitions
     n_features = X.shape[1]
-    entries = np.empty(largest_coalition(indptr, todo) * n_features)
-    sizes, sums = np.empty(128, dtype=np.int64), np.empty(128)
     for k in range(len(todo)):
         members = players[indptr[todo[k]] : indptr[todo[k] + 1]]
         n = len(members) * n_features
@@ -147,13 +155,12 @@ def exact_variances(indptr: Ints, players: Indices, todo: Ints, X: Floats) -> Fl
         for i in range(n):
             entries[i] = (entries[i] - mean) * (entries[i] - mean)
         out[k] = sum_by_halves(entries, n, sizes, sums) / n
-    return out
 
 
-@compiled
-def fast_variances(indptr: Ints, players: Indices, todo: Ints, means: Floats, spreads: Floats) -> Floats:
-    """Variance of all entries of each coalition's rows, from the mean and the variance of each row."""
-    out = np.empty(len(todo))
+@jit.kernel(error_model="numpy")
+def fast_variances(coalitions: CoalitionArrays, todo: Ints, means: Floats, spreads: Floats, out: Floats) -> None:
+    """Write the variance of all entries of each coalition's rows, from the mean and the variance of each row."""
+    indptr, players, _, _ = coalitions
     for k in range(len(todo)):
         start, stop = indptr[todo[k]], indptr[todo[k] + 1]
         mean = total = 0.0
@@ -162,10 +169,9 @@ def fast_variances(indptr: Ints, players: Indices, todo: Ints, means: Floats, sp
         for i in range(start, stop):
             total += spreads[players[i]] + (means[players[i]] - mean) * (means[players[i]] - mean)
         out[k] = total / (stop - start)
-    return out
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@summed
 def inner_product(X: Floats, i: int, Z: Floats, j: int) -> Any:
     """Inner product of two rows."""
     total = 0.0
@@ -174,7 +180,7 @@ def inner_product(X: Floats, i: int, Z: Floats, j: int) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})
+@summed
 def squared_distance(X: Floats, i: int, Z: Floats, j: int) -> Any:
     """Squared distance of two rows."""
     total = 0.0
@@ -184,27 +190,22 @@ def squared_distance(X: Floats, i: int, Z: Floats, j: int) -> Any:
     return total
 
 
-@compiled
-def squared_norms(kind: int, X: Floats) -> Floats:
-    """Inner product of each row with itself.
-
-    Where they are not subtracted from those of pairs (RBF), they are computed by the routine that libsvm calls: single
-    precision hides the last bit of all other kernel values, but not of these.
-    """
-    out = np.empty(len(X))
+@jit.kernel(error_model="numpy")
+def sum_own(X: Floats, out: Floats) -> None:
+    """Write the inner product of each row with itself."""
     for z in range(len(X)):
-        out[z] = inner_product(X, z, X, z) if kind == RBF else np.dot(X[z], X[z])
-    return out
+        out[z] = inner_product(X, z, X, z)
 
 
 @compiled
-def finish_row(kernel: Kernel, gamma: float, norms: Floats, z: int, players: Indices, line: Floats) -> None:
+def finish_row(source: Source, z: int, players: Indices, line: Floats) -> None:
     """Turn inner products of a training row with others into kernel values, by libsvm's formula.
 
     They are rounded to single precision later, which hides what a fast exponential makes of the last bits.
     """
-    kind = kernel[0]
-    if kind == RBF:
+    kernel, gamma, rows = source
+    norms = rows[4]
+    if kernel[0] == RBF:
         for i in range(len(players)):
             line[i] = -gamma * (norms[z] + norms[players[i]] - 2.0 * line[i])
         exponentiate(line, len(players))
@@ -213,21 +214,22 @@ def finish_row(kernel: Kernel, gamma: float, norms: Floats, z: int, players: Ind
 
 
 @compiled
-def read_row(
-    kernel: Kernel, gamma: float, X: Floats, gram: Floats, norms: Floats, z: int, players: Indices, line: Floats
-) -> None:
+def read_row(source: Source, z: int, players: Indices, line: Floats) -> None:
     """Kernel values of a training row with others."""
-    finished = kernel[3]
+    kernel, _, rows = source
+    X, _, gram, _, _ = rows
     for i in range(len(players)):
         line[i] = gram[z, players[i]] if len(gram) > 0 else inner_product(X, z, X, players[i])
-    if not finished:
-        finish_row(kernel, gamma, norms, z, players, line)
+    if not kernel[3]:
+        finish_row(source, z, players, line)
 
 
 @compiled
-def read_diagonal(kernel: Kernel, gamma: float, gram: Floats, norms: Floats, players: Indices, line: Floats) -> None:
+def read_diagonal(source: Source, players: Indices, line: Floats) -> None:
     """Kernel value of each row with itself."""
+    kernel, gamma, rows = source
     kind, _, _, finished = kernel
+    _, _, gram, _, norms = rows
     for i in range(len(players)):
         z = players[i]
         line[i] = gram[z, z] if finished else 0.0 if kind == RBF else norms[z]
@@ -236,11 +238,11 @@ def read_diagonal(kernel: Kernel, gamma: float, gram: Floats, norms: Floats, pla
 
 
 @compiled
-def read_test(
-    kernel: Kernel, gamma: float, X: Floats, X_test: Floats, cross: Floats, t: int, players: Indices, line: Floats
-) -> None:
+def read_test(source: Source, t: int, players: Indices, line: Floats) -> None:
     """Kernel values of a test row with training rows."""
+    kernel, gamma, rows = source
     kind, _, _, finished = kernel
+    X, X_test, _, cross, _ = rows
     for i in range(len(players)):
         z = players[i]
         if len(cross) > 0:
@@ -251,19 +253,19 @@ def read_test(
         apply_kernel(kernel, gamma, line, len(players))
 
 
-@compiled
-def learn_pairs(kernel: Kernel, gamma: float, rows: Rows, players: Indices, todo: Ints) -> None:
-    """Fill the pairs of `players[todo]` with the players before them, and with all test rows."""
+@jit.kernel(error_model="numpy")
+def learn_pairs(source: Source, players: Indices, todo: Ints, line: Floats) -> None:
+    """Fill the pairs of `players[todo]` with the players before them, and with all test rows; `line` is room for it."""
+    kernel, gamma, rows = source
     kind, _, _, finished = kernel
     X, X_test, gram, cross, norms = rows
-    line = np.empty(max(len(players), len(X_test)))
     for last in todo:
         z = players[last]
         for i in range(last):
             line[i] = inner_product(X, z, X, players[i])
         line[last] = norms[z]
         if finished:
-            finish_row(kernel, gamma, norms, z, players[: last + 1], line)
+            finish_row(source, z, players[: last + 1], line)
         for i in range(last + 1):
             gram[z, players[i]] = gram[players[i], z] = line[i]
         for t in range(len(X_test)):

@@ -1,13 +1,12 @@
 """How kernels are compiled.
 
-A kernel is called from Python. It is cut into sections and parts for the reader alone: both are inlined, since to hand
-over arrays takes longer than many a loop over them. A section stands in one place, or holds a loop that is worth to be
-compiled for each of its places; its code is pasted into the kernel. A part is small and called from several places; it
-is compiled once. What is handed over to parts has the type of a variable: a literal number would have them compiled for
-that number alone.
+A kernel is called from Python. It is cut into sections and parts for the reader. The code of a section is pasted into
+the kernel: for what is called from one place, or for a loop that is worth compiling for each of its callers. A part is
+compiled once; it is inlined where it is small (passing arrays takes longer than many loops over them) and left to LLVM
+where it is long. Parts are called with variables: a literal number would have them compiled for that number alone.
 
-None of them makes an array. Room to work in comes from NumPy, which needs no compiling for it, and references to the
-arrays are not counted.
+None of them allocates an array. Room to work in comes from NumPy, which needs no compiling for it, and references to
+the arrays are not counted.
 """
 
 from __future__ import annotations
@@ -29,6 +28,6 @@ def section(**options: Any) -> Any:
     return _compile(inline="always", **options)
 
 
-def part(**options: Any) -> Any:
-    """Inline a function wherever kernels call it; Python cannot."""
-    return _compile(forceinline=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+def part(*, inlined: bool = True, **options: Any) -> Any:
+    """Compile a function once, and inline it wherever kernels call it or, else, where LLVM decides to."""
+    return _compile(forceinline=inlined, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)

@@ -19,7 +19,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
-from localshapley.kernels.gram import LARGEST, Kernel, compiled, padded, read_row
+from localshapley.kernels.gram import LANES, LARGEST, Source, compiled, padded, read_row
 
 PERIOD = 1000
 """Variables are set aside after so many steps, or as many as there are variables."""
@@ -37,29 +37,26 @@ The variables; their slopes, those at the start and those that the variables at 
 diagonal of the kernel matrix; what is searched for the best; places in the order of variables and its reverse; and the
 rows of the kernel matrix as the machine has them (`ready` tells which are there).
 """
+Groups: TypeAlias = tuple[int, int, int, int]
+"""`first`, `n_first`, `second`, `n_second`: the variables are the rows of the coalition from `first` on, `n_first` of
+them, then those from `second` on."""
+Settings: TypeAlias = tuple[float, float, bool]
+"""`C`, `tol` and `shrinking`, as scikit-learn has them."""
 
 
-@compiled
-def make_scratch(n_rows: int, n_variables: int) -> Any:
+def make_scratch(n_rows: int, n_variables: int) -> tuple[CoalitionScratch, MachineScratch]:
     """Room for coalitions of up to `n_rows` rows and machines of up to `n_variables` variables."""
-    width = padded(n_variables)
+    stride, width = (-(-n // LANES) * LANES for n in (n_rows, n_variables))
     coalition = (
         np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows),
-        np.empty(n_rows),
+        *np.empty((2, n_rows)),
         np.empty(n_rows, dtype=np.bool_),
-        np.empty(n_rows * padded(n_rows), dtype=np.float32),
+        np.empty(n_rows * stride, dtype=np.float32),
     )
     machine = (
         np.empty(n_variables),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width),
-        np.empty(width, dtype=np.int64),
-        np.empty(width, dtype=np.int64),
+        *np.empty((6, width)),
+        *np.empty((2, width), dtype=np.int64),
         np.empty(n_variables, dtype=np.int64),
         np.empty(n_variables, dtype=np.bool_),
         np.empty(n_variables * width, dtype=np.float32),
@@ -87,19 +84,10 @@ def rank(number: float) -> Any:
 
 
 @compiled
-def fill_row(
-    kernel: Kernel,
-    gamma: float,
-    X: Floats,
-    gram: Floats,
-    norms: Floats,
-    players: Indices,
-    r: int,
-    line: Floats,
-    values: AnyArray,
-) -> Any:
+def fill_row(source: Source, coalition: CoalitionScratch, r: int) -> Any:
     """Fill a row of a coalition's kernel values; false if one is too large for single precision."""
-    read_row(kernel, gamma, X, gram, norms, players[r], players, line)
+    players, _, line, _, values = coalition
+    read_row(source, players[r], players, line)
     largest = bits(0.0)
     for i in range(len(players)):
         largest = max(largest, bits(abs(line[i])))
@@ -111,27 +99,19 @@ def fill_row(
 
 @compiled
 def fetch(
-    kernel: Kernel,
-    gamma: float,
-    X: Floats,
-    gram: Floats,
-    norms: Floats,
-    players: Indices,
-    line: Floats,
-    has: AnyArray,
-    values: AnyArray,
-    first: int,
-    n_first: int,
-    second: int,
-    n_second: int,
+    source: Source,
+    coalition: CoalitionScratch,
+    groups: Groups,
     v: int,
     ready: AnyArray,
     matrix: AnyArray,
     takes_all: bool,
 ) -> Any:
     """Have the row of a variable in the machine's matrix; false if a value is too large for single precision."""
+    _, _, _, has, values = coalition
+    first, n_first, second, n_second = groups
     r = first + v if v < n_first else second + v - n_first
-    if not has[r] and not fill_row(kernel, gamma, X, gram, norms, players, r, line, values):
+    if not has[r] and not fill_row(source, coalition, r):
         return False
     if not takes_all:
         for i in range(n_first):
@@ -308,21 +288,9 @@ def add_bound(
 
 
 @compiled
-def take_back(
-    n: int,
-    n_active: int,
-    n_first: int,
-    C: float,
-    matrix: AnyArray,
-    alpha: Floats,
-    slope: Floats,
-    first_slope: Floats,
-    bound_slope: Floats,
-    up: Floats,
-    down: Floats,
-    order: Ints,
-) -> None:
+def take_back(n: int, n_active: int, n_first: int, C: float, matrix: AnyArray, machine: MachineScratch) -> None:
     """Take the variables that were set aside back in; their slopes are summed anew, for the same last bits."""
+    alpha, slope, first_slope, bound_slope, up, down, _, _, _, order, _, _ = machine
     for p in range(n_active, n):
         w = order[p]
         slope[w] = bound_slope[w] + first_slope[w]
@@ -351,32 +319,24 @@ def offset_of(n: int, slope: Floats, up: Floats, down: Floats, order: Ints) -> A
 
 @compiled
 def solve(
-    kernel: Kernel,
-    gamma: float,
-    X: Floats,
-    gram: Floats,
-    norms: Floats,
+    source: Source,
     coalition: CoalitionScratch,
     n_rows: int,
-    first: int,
-    n_first: int,
-    second: int,
-    n_second: int,
-    C: float,
-    tol: float,
-    shrinking: bool,
+    groups: Groups,
+    settings: Settings,
     machine: MachineScratch,
 ) -> Any:
     """Train a machine; returns its offset, NaN if a kernel value is too large, and leaves its variables.
 
-    The variables are the rows of the coalition from `first` on, `n_first` of them, then those from `second` on.
     The slopes in `machine` are those where all variables are 0.
     """
+    first, n_first, second, n_second = groups
+    C, tol, shrinking = settings
     n = n_first + n_second
     width = padded(n)
-    all_players, own, line, has, all_values = coalition
-    players = all_players[:n_rows]
+    players, own, line, has, all_values = coalition
     values = all_values[: n_rows * padded(n_rows)].reshape(n_rows, padded(n_rows))
+    rows = players[:n_rows], own, line, has, values
     alpha, slope, first_slope, bound_slope, up, down, diagonal, key, place, order, is_ready, room = machine
     takes_all = n == n_rows and second == n_first
     matrix = values if takes_all else room[: n * width].reshape(n, width)
@@ -407,7 +367,7 @@ def solve(
                 most_down = max(most_down, down[v] + slope[v])
             if not widened and most_up + most_down <= 10 * tol:
                 widened = True
-                take_back(n, n_active, n_first, C, matrix, alpha, slope, first_slope, bound_slope, up, down, order)
+                take_back(n, n_active, n_first, C, matrix, machine)
                 n_active = n
             n_active = set_aside(n, n_active, most_up, most_down, slope, up, down, place, order)
             best = rank_rises(width, slope, up, key)
@@ -415,22 +375,16 @@ def solve(
         while j < 0:
             if best > rank(-np.inf):
                 i = find(best, width, key, place, order)
-                if not ready[i] and not fetch(
-                    kernel, gamma, X, gram, norms, players, line, has, values,
-                    first, n_first, second, n_second, i, ready, matrix, takes_all,
-                ):  # fmt: skip
+                if not ready[i] and not fetch(source, rows, groups, i, ready, matrix, takes_all):
                     return np.nan
                 j = find_partner(width, i, tol, matrix, diagonal, slope, down, key, place, order)
             if j < 0:
                 if n_active == n:
                     return offset_of(n, slope, up, down, order)
-                take_back(n, n_active, n_first, C, matrix, alpha, slope, first_slope, bound_slope, up, down, order)
+                take_back(n, n_active, n_first, C, matrix, machine)
                 n_active, until = n, 1
                 best = rank_rises(width, slope, up, key)
-        if not ready[j] and not fetch(
-            kernel, gamma, X, gram, norms, players, line, has, values,
-            first, n_first, second, n_second, j, ready, matrix, takes_all,
-        ):  # fmt: skip
+        if not ready[j] and not fetch(source, rows, groups, j, ready, matrix, takes_all):
             return np.nan
         sign_i, sign_j = 1.0 if i < n_first else -1.0, 1.0 if j < n_first else -1.0
         curvature = diagonal[i] + diagonal[j] - 2.0 * matrix[i, j]

@@ -3,56 +3,71 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import Floats, Indices, Ints
+from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints
+from localshapley.kernels import jit
 from localshapley.kernels.gram import Kernel, Rows, compiled, largest_coalition, read_diagonal, read_test
-from localshapley.kernels.smo import make_scratch, solve
+from localshapley.kernels.smo import CoalitionScratch, MachineScratch, Settings, make_scratch, solve
 
 LABEL, MARGIN, PROBABILITY = range(3)
 
+Family: TypeAlias = tuple[Kernel, Floats, Rows]
+"""The kernel, gamma for each coalition to train, and the rows."""
+RegressorRoom: TypeAlias = tuple[CoalitionScratch, MachineScratch, Indices, Floats]
+"""Room for a machine, and its support vectors with their weights."""
+ClassifierRoom: TypeAlias = tuple[
+    CoalitionScratch, MachineScratch, Indices, Floats, Floats, Floats, Floats, Ints, Ints, Ints
+]
+"""Room for a machine; support vectors, their weights and offsets in all machines of a coalition, votes and decision
+values of its classes; rows of each class in the coalition, classes that it has, and where each begins.
 
-@compiled
+In the machine of classes a < b, the weights of the rows of a are in line b − 1, those of the rows of b in line a.
+"""
+
+
 def train_regressors(
-    indptr: Ints,
-    players: Indices,
-    test_indptr: Ints,
-    tests: Indices,
-    todo: Ints,
-    kernel: Kernel,
-    gammas: Floats,
-    rows: Rows,
-    y: Floats,
-    C: float,
-    epsilon: float,
-    tol: float,
-    shrinking: bool,
-    out: Floats,
+    coalitions: CoalitionArrays, todo: Ints, family: Family, y: Floats, epsilon: float, settings: Settings, out: Floats
 ) -> None:
     """Train a machine on each coalition and write its predictions, NaN where a kernel value is too large."""
-    X, X_test, gram, cross, norms = rows
-    most = largest_coalition(indptr, todo)
-    coalition, machine = make_scratch(most, 2 * most)
-    vectors = np.empty(most, dtype=np.int32)
-    weights = np.empty(most)
+    most = largest_coalition(coalitions, todo)
+    room = *make_scratch(most, 2 * most), np.empty(most, dtype=np.int32), np.empty(most)
+    fit_regressors(coalitions, todo, family, y, epsilon, settings, room, out)
+
+
+@jit.kernel(error_model="numpy")
+def fit_regressors(
+    coalitions: CoalitionArrays,
+    todo: Ints,
+    family: Family,
+    y: Floats,
+    epsilon: float,
+    settings: Settings,
+    room: RegressorRoom,
+    out: Floats,
+) -> None:
+    """Train and predict, coalition by coalition."""
+    indptr, players, test_indptr, tests = coalitions
+    kernel, gammas, rows = family
+    coalition, machine, vectors, weights = room
     ordered, own, line, has, _ = coalition
     alpha, slope = machine[:2]
-    starts = np.zeros(2, dtype=np.int64)
+    first = np.int64(0)
     for k in range(len(todo)):
-        c, gamma = todo[k], gammas[k]
+        c = todo[k]
+        source = kernel, gammas[k], rows
         members = players[indptr[c] : indptr[c + 1]]
         n = len(members)
-        ordered[:n] = members
-        has[:n] = False
-        read_diagonal(kernel, gamma, gram, norms, members, own)
+        for i in range(n):
+            ordered[i] = members[i]
+            has[i] = False
+        read_diagonal(source, members, own)
         for i in range(n):
             slope[i] = epsilon - y[members[i]]
             slope[n + i] = -(epsilon + y[members[i]])
-        offset = solve(
-            kernel, gamma, X, gram, norms, coalition, n, starts[0], n, starts[1], n, C, tol, shrinking, machine
-        )
+        offset = solve(source, coalition, n, (first, n, first, n), settings, machine)
         n_vectors = 0
         for i in range(n):
             weight = alpha[i] - alpha[n + i]
@@ -61,7 +76,7 @@ def train_regressors(
                 weights[n_vectors] = weight
                 n_vectors += 1
         for t in range(test_indptr[c], test_indptr[c + 1]):
-            read_test(kernel, gamma, X, X_test, cross, tests[t], vectors[:n_vectors], line)
+            read_test(source, tests[t], vectors[:n_vectors], line)
             total = 0.0
             for i in range(n_vectors):
                 total += weights[i] * line[i]
@@ -71,7 +86,8 @@ def train_regressors(
 @compiled
 def group_by_class(members: Indices, codes: Ints, count: Ints, present: Ints, starts: Ints, players: Indices) -> Any:
     """Write the rows class by class to `players`; returns the number of classes (`present`, from `starts` on)."""
-    count[:] = 0
+    for code in range(len(count)):
+        count[code] = 0
     for z in members:
         count[codes[z]] += 1
     n_present, start = 0, 0
@@ -89,86 +105,78 @@ def group_by_class(members: Indices, codes: Ints, count: Ints, present: Ints, st
     return n_present
 
 
-@compiled
 def train_classifiers(
-    indptr: Ints,
-    players: Indices,
-    test_indptr: Ints,
-    tests: Indices,
-    todo: Ints,
-    kernel: Kernel,
-    gammas: Floats,
-    rows: Rows,
-    codes: Ints,
-    C: float,
-    tol: float,
-    shrinking: bool,
-    form: int,
-    out: Floats,
+    coalitions: CoalitionArrays, todo: Ints, family: Family, codes: Ints, settings: Settings, form: int, out: Floats
 ) -> None:
     """Train a machine on each pair of classes of each coalition and write what they predict together.
 
     A row of `out` has the votes for each class, decision values or probabilities, whichever `form` says; NaN where a
     kernel value is too large.
     """
-    X, X_test, gram, cross, norms = rows
-    n_classes = out.shape[1]
-    most = largest_coalition(indptr, todo)
-    most_classes = min(most, n_classes)
-    coalition, machine = make_scratch(most, most)
-    count = np.empty(n_classes, dtype=np.int64)
-    present = np.empty(most_classes, dtype=np.int64)
-    starts = np.empty(most_classes + 1, dtype=np.int64)
-    # In the machine of classes a < b, the weights of the rows of a are in line b − 1, those of the rows of b in line a.
-    weights = np.empty((most_classes - 1, most))
-    offsets = np.empty(most_classes * (most_classes - 1) // 2)
-    vectors = np.empty(most, dtype=np.int32)
-    votes = np.empty(most_classes)
-    decision = np.empty(most_classes)
+    n_classes, most = out.shape[1], largest_coalition(coalitions, todo)
+    n = min(most, n_classes)
+    room = (
+        *make_scratch(most, most),
+        np.empty(most, dtype=np.int32),
+        np.empty((max(n - 1, 0), most)),
+        np.empty(n * (n - 1) // 2),
+        *np.empty((2, n)),
+        np.empty(n_classes, dtype=np.int64),
+        np.empty(n, dtype=np.int64),
+        np.empty(n + 1, dtype=np.int64),
+    )
+    fit_classifiers(coalitions, todo, family, codes, settings, form, room, out)
+
+
+@jit.kernel(error_model="numpy")
+def fit_classifiers(
+    coalitions: CoalitionArrays,
+    todo: Ints,
+    family: Family,
+    codes: Ints,
+    settings: Settings,
+    form: int,
+    room: ClassifierRoom,
+    out: Floats,
+) -> None:
+    """Train and predict, coalition by coalition."""
+    indptr, players, test_indptr, tests = coalitions
+    kernel, gammas, rows = family
+    coalition, machine, vectors, weights, offsets, votes, decision, count, present, starts = room
     grouped, own, line, has, _ = coalition
     alpha, slope = machine[:2]
     for k in range(len(todo)):
-        c, gamma = todo[k], gammas[k]
+        c = todo[k]
+        source = kernel, gammas[k], rows
         members = players[indptr[c] : indptr[c + 1]]
         n = len(members)
         n_present = group_by_class(members, codes, count, present, starts, grouped)
-        has[:n] = False
-        read_diagonal(kernel, gamma, gram, norms, grouped[:n], own)
-        pair = 0
+        for i in range(n):
+            has[i] = False
+        read_diagonal(source, grouped[:n], own)
+        pair, too_large = 0, False
         for a in range(n_present):
             n_a = starts[a + 1] - starts[a]
             for b in range(a + 1, n_present):
                 n_b = starts[b + 1] - starts[b]
-                slope[:n_a] = -1.0
-                slope[n_a : n_a + n_b] = 1.0
-                offsets[pair] = solve(
-                    kernel,
-                    gamma,
-                    X,
-                    gram,
-                    norms,
-                    coalition,
-                    n,
-                    starts[a],
-                    n_a,
-                    starts[b],
-                    n_b,
-                    C,
-                    tol,
-                    shrinking,
-                    machine,
-                )
+                for i in range(n_a + n_b):
+                    slope[i] = -1.0 if i < n_a else 1.0
+                offset = solve(source, coalition, n, (starts[a], n_a, starts[b], n_b), settings, machine)
+                offsets[pair] = offset
+                too_large |= math.isnan(offset)
                 for i in range(n_a):
                     weights[b - 1, starts[a] + i] = alpha[i]
                 for i in range(n_b):
                     weights[a, starts[b] + i] = -alpha[n_a + i]
                 pair += 1
-        if math.isnan(offsets[:pair].sum()):
-            out[test_indptr[c] : test_indptr[c + 1]] = np.nan
+        if too_large:
+            for t in range(test_indptr[c], test_indptr[c + 1]):
+                for code in range(out.shape[1]):
+                    out[t, code] = np.nan
             continue
         n_vectors = keep_vectors(weights, starts, n_present, grouped, vectors)
         for t in range(test_indptr[c], test_indptr[c + 1]):
-            read_test(kernel, gamma, X, X_test, cross, tests[t], vectors[:n_vectors], line)
+            read_test(source, tests[t], vectors[:n_vectors], line)
             decide(line, weights, offsets, starts, form, n_present, votes, decision)
             write(decision, present, n_present, form, t, out)
 
@@ -238,7 +246,8 @@ def write(decision: Floats, present: Ints, n_present: int, form: int, t: int, ou
     for a in range(n_present):
         largest = max(largest, decision[a])
         least = min(least, decision[a])
-    out[t] = least if form == MARGIN else 0.0
+    for code in range(out.shape[1]):
+        out[t, code] = least if form == MARGIN else 0.0
     total = 0.0
     for a in range(n_present):
         value = math.exp(decision[a] - largest) if form == PROBABILITY else decision[a]

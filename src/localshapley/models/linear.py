@@ -63,18 +63,8 @@ class RidgeTrainer(_LinearTrainer):
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.linear import train_ridge
 
-        train_ridge(
-            coalitions.indptr,
-            coalitions.players,
-            coalitions.test_indptr,
-            coalitions.tests,
-            todo,
-            self._rows,
-            plain(self._task.y),
-            float(self._estimator.alpha),
-            self._intercept,
-            out,
-        )
+        y, penalty = plain(self._task.y), float(self._estimator.alpha)
+        train_ridge(coalitions.arrays, todo, self._rows, y, penalty, self._intercept, out)
 
 
 class LogisticTrainer(_LinearTrainer):
@@ -100,19 +90,7 @@ class LogisticTrainer(_LinearTrainer):
         penalty = 1 / float(self._estimator.C)
         # One vector of coefficients for two classes is penalised twice as much as the two that add up to nothing.
         both = penalty if getattr(self._estimator, "multi_class", "") == "multinomial" else 2 * penalty
-        train_logistic(
-            coalitions.indptr,
-            coalitions.players,
-            coalitions.test_indptr,
-            coalitions.tests,
-            todo,
-            self._rows,
-            self._codes,
-            penalty,
-            both,
-            self._intercept,
-            out,
-        )
+        train_logistic(coalitions.arrays, todo, self._rows, self._codes, (penalty, both), self._intercept, out)
 
 
 def _sparse_rows(task: Task) -> Rows:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg.blas import ddot
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
@@ -21,6 +22,7 @@ from localshapley.models.pairs import MAX_PAIRS, PairTrainer
 
 if TYPE_CHECKING:
     from localshapley.kernels.gram import Kernel, Rows
+    from localshapley.kernels.svm import Family
 
 KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -84,14 +86,16 @@ class _MachineTrainer(PairTrainer):
             finished = self._keeps_pairs and self._gamma is not None
             self._is_known[:] = not self._keeps_pairs
         self._kernel: Kernel = (kind, int(estimator.degree), float(estimator.coef0), finished)
-        self._C, self._tol, self._shrinking = float(estimator.C), float(estimator.tol), bool(estimator.shrinking)
+        self._settings = float(estimator.C), float(estimator.tol), bool(estimator.shrinking)
         is_exact = not sparse.issparse(task.X) and (kind != gram.RBF or task.X.shape[1] <= exact_features)
         self._moments = None if is_exact or self._gamma is not None else _moments(task.X)
 
     def _learn_pairs(self, rows: Indices, part: Ints) -> None:
         from localshapley.kernels.gram import learn_pairs
 
-        learn_pairs(self._kernel, 0.0 if self._gamma is None else self._gamma, self._rows, rows, part)
+        gamma = 0.0 if self._gamma is None else self._gamma
+        line = np.empty(max(len(rows), len(self._rows[1])))
+        learn_pairs((self._kernel, gamma, self._rows), rows, part, line)
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         is_small = np.diff(coalitions.indptr)[todo] <= self._max_rows
@@ -109,6 +113,10 @@ class _MachineTrainer(PairTrainer):
     def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         """Train coalitions whose kernel values fit into memory."""
 
+    def _family(self, coalitions: Coalitions, todo: Ints) -> Family:
+        """What the machines of the coalitions `todo` read kernel values from."""
+        return self._kernel, self._gammas(coalitions, todo), self._rows
+
     def _gammas(self, coalitions: Coalitions, todo: Ints) -> Floats:
         """Gamma of each coalition: as given, or 1 / (features · variance of all entries of its rows)."""
         from localshapley.kernels import gram
@@ -116,9 +124,10 @@ class _MachineTrainer(PairTrainer):
         if self._gamma is not None:
             return np.full(len(todo), self._gamma)
         if self._moments is None:
-            variance = gram.exact_variances(coalitions.indptr, coalitions.players, todo, self._rows[0])
+            variance = gram.exact_variances(coalitions.arrays, todo, self._rows[0])
         else:
-            variance = gram.fast_variances(coalitions.indptr, coalitions.players, todo, *self._moments)
+            variance = np.empty(len(todo))
+            gram.fast_variances(coalitions.arrays, todo, *self._moments, variance)
         n_features = self._task.X.shape[1]
         gammas: Floats = np.divide(1.0, n_features * variance, out=np.ones(len(todo)), where=variance != 0)
         return gammas
@@ -150,22 +159,8 @@ class SVCTrainer(_MachineTrainer):
         from localshapley.kernels import svm
 
         form = {"label": svm.LABEL, "margin": svm.MARGIN}.get(self._task.score.source, svm.PROBABILITY)
-        svm.train_classifiers(
-            coalitions.indptr,
-            coalitions.players,
-            coalitions.test_indptr,
-            coalitions.tests,
-            todo,
-            self._kernel,
-            self._gammas(coalitions, todo),
-            self._rows,
-            self._codes,
-            self._C,
-            self._tol,
-            self._shrinking,
-            form,
-            out,
-        )
+        family, settings = self._family(coalitions, todo), self._settings
+        svm.train_classifiers(coalitions.arrays, todo, family, self._codes, settings, form, out)
 
 
 class SVRTrainer(_MachineTrainer):
@@ -179,22 +174,8 @@ class SVRTrainer(_MachineTrainer):
     def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.svm import train_regressors
 
-        train_regressors(
-            coalitions.indptr,
-            coalitions.players,
-            coalitions.test_indptr,
-            coalitions.tests,
-            todo,
-            self._kernel,
-            self._gammas(coalitions, todo),
-            self._rows,
-            plain(self._task.y),
-            self._C,
-            float(self._estimator.epsilon),
-            self._tol,
-            self._shrinking,
-            out,
-        )
+        y, epsilon = plain(self._task.y), float(self._estimator.epsilon)
+        train_regressors(coalitions.arrays, todo, self._family(coalitions, todo), y, epsilon, self._settings, out)
 
 
 def _given_gamma(estimator: Any, task: Task) -> float | None:
@@ -235,9 +216,22 @@ def _sparse_rows(task: Task, kind: int) -> Rows:
 
 def _dense_rows(task: Task, kind: int, keeps: bool) -> Rows:
     """Rows, and room for their pairs where these are kept."""
-    from localshapley.kernels.gram import squared_norms
-
     X, X_test = plain(task.X), plain(task.X_test)
     gram = np.empty((len(X), len(X)) if keeps else (0, 0))
     cross = np.empty((len(X_test), len(X)) if keeps else (0, 0))
-    return X, X_test, gram, cross, squared_norms(kind, X)
+    return X, X_test, gram, cross, _squared_norms(X, kind)
+
+
+def _squared_norms(X: Floats, kind: int) -> Floats:
+    """Inner product of each row with itself.
+
+    Where they are not subtracted from those of pairs (RBF), they are computed by the routine that libsvm calls: single
+    precision hides the last bit of all other kernel values, but not of these.
+    """
+    from localshapley.kernels import gram
+
+    if kind != gram.RBF:
+        return np.array([ddot(row, row) if len(row) > 0 else 0.0 for row in X])
+    norms = np.empty(len(X))
+    gram.sum_own(X, norms)
+    return norms

@@ -154,7 +154,7 @@ class TestRankStable:
     def test_its_words_say_what_agreed(self):
         look = a_look(halves=[[3, 2, 1], [3, 2, 1]])
         assert RankStable(top=2).reached(look) == "top 2 of both halves agree to 1 (wanted 0.9)"
-        assert RankStable(agreement=0.8).reached(look) == "halves correlate in rank by 1 (wanted 0.8)"
+        assert RankStable(agreement=0.8).reached(look) == "rank correlation of both halves 1 (wanted 0.8)"
 
 
 class TestCombinations:

@@ -237,7 +237,7 @@ def test_a_wrong_number_of_images(shared_data, n):
     [
         ("coral", {}, "Did you mean 'cora'"),
         ("cora", {"source": "contents"}, "Did you mean 'content'"),
-        ("pubmed", {"source": "content"}, "exists only for 'cora'"),
+        ("pubmed", {"source": "content"}, "is only for 'cora'"),
     ],
 )
 def test_wrong_arguments(name, settings, message):

@@ -70,7 +70,7 @@ class TestComplementary:
         assert 4 <= smaller[9] <= 6
 
     def test_too_many_players(self):
-        with pytest.raises(ls.InvalidArgumentError, match="keeps every player and size apart"):
+        with pytest.raises(ls.InvalidArgumentError, match="has a table of players by sizes"):
             ls.shapley([range(9000)], naive.HashedGame("smooth", 9000, 1), method="complementary", budget=100)
 
 

@@ -142,7 +142,7 @@ class TestRun:
         assert v.stopped == f"budget of {budget} trainings"
 
     def test_budgets_that_allow_no_standard_error(self):
-        with pytest.raises(ls.InvalidArgumentError, match="budget=9 is too small: 10 trainings are the least"):
+        with pytest.raises(ls.InvalidArgumentError, match="budget=9 is too small: 10 trainings are needed"):
             ls.shapley(SUPPORTS, GAME, N, method="global-mc", budget=9)
         with pytest.raises(ls.TooLargeError, match="method='loo' would train 6 coalitions"):
             ls.shapley(SUPPORTS, GAME, N, method="loo", budget=5)

@@ -61,7 +61,7 @@ def load_data(run: Run) -> Data:
         y_test = labels_of(test[run.target])[0].astype(y.dtype if y.dtype.kind != "U" else str)
     steps = prepared.steps
     if regression and run.task == "auto" and y.dtype.kind in "iu":
-        steps = [*steps, f"the target {run.target!r} taken for amounts; if they are classes: --task classification"]
+        steps = [*steps, f"the target {run.target!r} treated as amounts; if they are classes: --task classification"]
     return Data(rows, prepared.X, y, prepared.X_test, y_test, owner, regression, steps)
 
 

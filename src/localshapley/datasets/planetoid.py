@@ -105,7 +105,7 @@ def load_graph(name: str, *, data_home: str | os.PathLike[str] | None = None, so
     if source == "planetoid":
         return _load_planetoid(name, data_home)
     if name != "cora":
-        raise InvalidArgumentError(f"source='content' exists only for 'cora'; got name={name!r}. Use source='planetoid'.")
+        raise InvalidArgumentError(f"source='content' is only for 'cora'; got name={name!r}. Use source='planetoid'.")
     return _load_content(data_home)
 
 
@@ -178,7 +178,7 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.admitted:
-            raise DataError(f"the file names {module}.{name}, which has no place in a data set; it was not read.")
+            raise DataError(f"the file names {module}.{name}, which does not belong in a data set; it was not read.")
         return self.admitted[module, name]
 
 

@@ -19,7 +19,7 @@ class Baseline(Method):
     Parameters
     ----------
     max_subsets : int
-        More are refused.
+        Maximum number of trainings; more are refused.
     """
 
     name = "baseline"

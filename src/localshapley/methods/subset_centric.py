@@ -19,7 +19,7 @@ class SubsetCentric(Method):
     Parameters
     ----------
     max_subsets : int
-        More are refused.
+        Maximum number of trainings; more are refused.
     """
 
     name = "subset-centric"

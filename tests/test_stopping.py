@@ -449,7 +449,7 @@ def test_trainings_is_looked_at_between_rounds_and_both_waits_for_the_slower_rul
 @pytest.mark.parametrize("method", ["exact", "subset-centric", "baseline"])
 @pytest.mark.parametrize("setting", [{"tol": 0.1}, {"stop": RankStable()}, {"max_seconds": 5}])
 def test_exact_methods_refuse_stopping_rules(method, setting):
-    with pytest.raises(ls.InvalidArgumentError, match=rf"tol, stop and max_seconds are for sampled.*'{method}' is ex"):
+    with pytest.raises(ls.InvalidArgumentError, match=rf"tol, stop and max_seconds need a sampled.*'{method}' is ex"):
         ls.shapley([[0, 1]], smooth, N, method=method, **setting)
 
 

@@ -112,7 +112,7 @@ class Call:
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 4])
 def test_a_pickle_can_name_nothing_but_arrays(protocol, capsys):
-    with pytest.raises(DataError, match="no place in a data set"):
+    with pytest.raises(DataError, match="does not belong in a data set"):
         planetoid.unpickle(pickle.dumps(Call(), protocol))
     assert not capsys.readouterr().out
 

@@ -67,8 +67,8 @@ class Cells:
     def variance(self) -> Floats:
         """Variance of the values, by size; where there is one draw, or none, that of draws of this size in general.
 
-        Where no player has two draws of a size, the players are pooled; for a size drawn once the variance is the square of
-        that draw.
+        Where no player has two draws of a size, the players are pooled; for a size drawn once it is the square of that
+        draw.
         """
         counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
         within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)

@@ -9,7 +9,7 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.valuation.plots import INTERVAL
 
 FEW_TESTS = 50
-"""Below so many test rows the page warns that others may say something else."""
+"""Below this many test rows the page warns that others may rank the rows differently."""
 
 
 class Limits(Section):

@@ -176,7 +176,7 @@ class SupportGraph:
         return sparse.csr_array((data, players, indptr), shape=(self.n_tests, self.n_players))
 
     def matrix_of_games(self, of_slots: Floats) -> sparse.csr_array:
-        """The same from one number for each player of each game (as in `players`), for all test rows of a game."""
+        """The same from one number per entry of `players`, for all test rows of a game."""
         parts = [of_slots[self.indptr[g] : self.indptr[g + 1]] for g in self.game_of_test]
         return self.matrix(np.concatenate(parts) if parts else np.empty(0))
 
@@ -185,7 +185,7 @@ class SupportGraph:
         return np.bincount(self.N[1], weights=data, minlength=self.n_players).astype(np.float64)
 
     def by_player(self, of_slots: Floats) -> Floats:
-        """Sum over the games, for each player, of one number for each player of each game (as in `players`)."""
+        """Sum over the games of each player, from one number per entry of `players`."""
         return np.bincount(self.players, weights=of_slots, minlength=self.n_players).astype(np.float64)
 
     def __repr__(self) -> str:

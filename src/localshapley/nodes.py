@@ -171,7 +171,7 @@ def _make_games(
         raise InvalidArgumentError(
             f"no test node is within {support.n} hops of a training node; take a larger support ({support.larger()})."
         )
-    if not apart:  # an ego network without a test node is no game
+    if not apart:  # an ego network without a test node is not a game
         counts = np.diff(scored.indptr)
         return [rows if n else rows[:0] for rows, n in zip(found, counts, strict=True)], scored.astype(np.float64)
     pairs = scored.tocoo()

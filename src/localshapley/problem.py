@@ -1,4 +1,4 @@
-"""What is to be played: the stages up to the games put together, with a trainer for the coalitions."""
+"""What is to be played: all stages up to the games, and a trainer for the coalitions."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def check(
     empty: float | None = None,
     seed: int = 0,
 ) -> Checked:
-    """Check rows, labels, model and score, and bring them to one form."""
+    """Check rows, labels, model and score, and convert them to one form."""
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
     data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
@@ -286,7 +286,7 @@ def _find_by_folds(
 
 
 def _order_of_tests(folds: list[Fold]) -> Ints:
-    """Order that sorts the test rows of all folds, one fold after the other; of equal ones the earlier fold's first."""
+    """Positions that sort the concatenated test rows of all folds; of equal rows, earlier folds come first."""
     return np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
 
 

@@ -53,7 +53,7 @@ def update(
     valuation : Valuation
         The valuation so far: exact, with ``per_test=True``.
     X, y, X_test, y_test
-        The data as they are now, all rows.
+        All of the data as it is now.
     model, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, progress, store, on_error, \
     on_interrupt
         As in `value`; model, score and `empty` must be those of the valuation.

@@ -1,4 +1,4 @@
-"""From the schedule to the trainer and back: batches come out scored, in their order, wherever they were trained."""
+"""From the schedule to the trainer and back: batches come back scored, in order, wherever they were trained."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Bench:
     memory : Memory, optional
         What it holds is not trained again.
     max_batch : int
-        Most coalitions of a batch.
+        Maximum number of coalitions in a batch.
     seconds_here : float
         Work of a batch that is trained in this process; time limits and interruptions are checked between batches.
     seconds_away : float

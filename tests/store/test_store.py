@@ -679,11 +679,11 @@ class TestDamaged:
     @pytest.mark.parametrize(
         ("change", "problem"),
         [
-            ("UPDATE coalitions SET crc = crc + 1 WHERE id = 5", "1 coalitions have scores that do not fit"),
-            ("UPDATE coalitions SET scores = 'text' WHERE id < 3", "2 coalitions have scores that do not fit"),
-            ("UPDATE coalitions SET fingerprint = 7", "800 coalitions have scores that do not fit"),
-            ("UPDATE fingerprints SET digest = x'00'", "800 coalitions have scores that do not fit"),
-            ("UPDATE tests SET id = id + 1000", "200 test rows do not fit"),
+            ("UPDATE coalitions SET crc = crc + 1 WHERE id = 5", "1 coalitions have scores that do not match"),
+            ("UPDATE coalitions SET scores = 'text' WHERE id < 3", "2 coalitions have scores that do not match"),
+            ("UPDATE coalitions SET fingerprint = 7", "800 coalitions have scores that do not match"),
+            ("UPDATE fingerprints SET digest = x'00'", "800 coalitions have scores that do not match"),
+            ("UPDATE tests SET id = id + 1000", "200 test rows do not match"),
             ("DELETE FROM tests", "4000 scores belong to missing test rows"),
             ("DROP TABLE tests", "no such table"),
         ],

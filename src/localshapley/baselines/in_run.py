@@ -1,8 +1,8 @@
 """In-Run Data Shapley: values of the rows along one run of stochastic gradient descent.
 
 A step on the batch `B` moves the parameters by `−ε Σ_{i∈B} g_i`: `g_i` is the gradient of row i's loss, `ε` the
-learning rate over the size of the batch. A coalition of the batch is worth the fall of the test loss L after a step
-with its rows alone. To first order that is `ε ∇L·Σ g_i`, to second order `−(ε²/2) (Σ g_i)ᵀ H (Σ g_i)` is added,
+learning rate over the size of the batch. A coalition of the batch is worth the decrease of the test loss L after a
+step with its rows alone. To first order that is `ε ∇L·Σ g_i`, to second order `−(ε²/2) (Σ g_i)ᵀ H (Σ g_i)` is added,
 with the Hessian H of L. The Shapley value shares the product of two rows equally between them, so that
 
     φ_i = g_i · (ε ∇L − (ε²/2) H Σ_{j∈B} g_j),
@@ -57,7 +57,7 @@ def in_run_values(
         `losses(params, batch) -> tensor of shape (len(batch),)`: the loss of each of some rows. `batch` is an array
         of row numbers.
     test_loss : callable
-        `test_loss(params) -> tensor with one number`: what the rows are to bring down.
+        `test_loss(params) -> tensor with one number`: what the rows should reduce.
     n_rows : int
     order : {1, 2}, default=1
         Order of the expansion of the test loss after a step; 2 accounts for rows of a batch that do the same work.
@@ -73,7 +73,7 @@ def in_run_values(
     Returns
     -------
     values : array of shape (n_rows,)
-        What each row did to bring the test loss down; they add up to nearly its fall over the run.
+        How much each row reduced the test loss; they add up to nearly its decrease over the run.
     params : dict of tensors
         Where the run ended.
 
@@ -123,7 +123,7 @@ def in_run_shapley(
     """Values of training rows along one run of gradient descent on a network (Wang et al., 2024).
 
     The run begins with the parameters that the network has, and does not change them. Values are in units of log loss,
-    summed over the test rows, and add up to nearly its fall over the run.
+    summed over the test rows, and add up to nearly its decrease over the run.
 
     Parameters
     ----------

@@ -56,7 +56,7 @@ class Pivots:
 
 
 class Separate:
-    """Every subset of every support, trained anew for each test row, and for each player too if `by_player`.
+    """Every subset of every support, trained again for each test row, and for each player too if `by_player`.
 
     `graph` must be unmerged: a game is a test row here.
     """
@@ -94,7 +94,7 @@ class Separate:
 
 
 def _room(size: int, n_players: int, n_tests: int, n_games: int) -> BatchArrays:
-    """Arrays for `size` coalitions with so many players, test rows and games in all."""
+    """Arrays for `size` coalitions with the given total numbers of players, test rows and games."""
     indptr, test_indptr, game_indptr = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
     players, tests, games = (np.empty(n, dtype=np.int32) for n in (n_players, n_tests, n_games))
     return indptr, players, test_indptr, tests, game_indptr, games

@@ -18,7 +18,7 @@ TIMEOUT = 30  # seconds to wait for a silent server
 
 
 class DataError(LocalShapleyError, OSError):
-    """A data file is not there, cannot be downloaded, or is not the file that it should be."""
+    """A data file is missing, cannot be downloaded, or is not the file that it should be."""
 
 
 class File(NamedTuple):
@@ -39,7 +39,7 @@ class File(NamedTuple):
 
 
 def read(file: File, data_home: str | os.PathLike[str] | None = None) -> bytes:
-    """Contents of a data file, once its checksum is verified; downloaded if it is not there.
+    """Contents of a data file, once its checksum is verified; downloaded if it is missing.
 
     Parameters
     ----------

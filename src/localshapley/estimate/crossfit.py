@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from localshapley.kernels import surrogate
 
 N_BINS = 8  # of the sizes, in the variance model
-N_SPREAD = 64  # columns that stand for the covariances: one bit of a word each
+N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
 
 
 class CrossFit:

@@ -17,7 +17,7 @@ class Tuning:
     first_draws, least_draws : int
         Draws per game in the first round, where there is a target to reach, and where there is a budget to spend.
     easy_game : int
-        Number of subsets up to which training all of a game's is cheaper than sampling to any useful target.
+        Games with up to this many subsets are cheaper to train whole than to sample to any useful target.
     max_growth : float
         Growth of a round over all rounds before, on the way to a target.
     n_folds, few_folds : int

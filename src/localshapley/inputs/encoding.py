@@ -10,7 +10,7 @@ from scipy import sparse
 from localshapley.arrays import Floats
 
 ENCODED_AT_ONCE = 256
-"""Rows that an encoder takes in one go."""
+"""Number of rows that an encoder takes at a time."""
 
 
 def encode(module: Any, X: Any) -> Floats:

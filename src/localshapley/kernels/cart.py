@@ -4,8 +4,8 @@ Coalitions that follow each other and share rows form a group. Within a group a 
 sorted once; a coalition's sorted column is the group's without the slots that the coalition lacks, and likewise for
 a node and its parent.
 
-Equally good splits are common on few rows. Scikit-learn takes the first that it meets, and draws the order of the
-columns anew at every node; the same numbers are drawn here, node by node in the same order, and impurities are
+Equally good splits are common on few rows. Scikit-learn takes the first that it meets, and draws a new order of the
+columns at every node; the same numbers are drawn here, node by node in the same order, and impurities are
 computed by the same operations, so that the trees are the same. Test rows travel down with the training rows, and
 growth ends when each has reached its leaf.
 """
@@ -117,7 +117,7 @@ def grow_trees(
 def form_group(
     indptr: Ints, players: Indices, todo: Ints, start: int, slot_of_row: Indices, rows: Indices
 ) -> tuple[int, int]:
-    """Give slots to the rows of the next coalitions, while these are few; returns where to go on, and the slots."""
+    """Give slots to the rows of the next coalitions, while these are few; returns where to go on, and the count."""
     n_group = 0
     at = start
     while at < len(todo):

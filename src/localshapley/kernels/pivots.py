@@ -16,7 +16,7 @@ from localshapley.kernels.bits import ONE, bits_between, bits_set, lowest_bit
 from localshapley.kernels.jit import kernel, section
 
 # What a walk remembers between two batches: the game, the depth, the number of overlapping games and
-# whether the present subset still has to be written.
+# whether the current subset still has to be written.
 GAME, DEPTH, N_OVERLAPS, PENDING = 0, 1, 2, 3
 
 Stack: TypeAlias = tuple[Ints, Ints, Ints, Indices]
@@ -158,7 +158,7 @@ def write_subset(
     overlapping: Indices,
     out: BatchArrays,
 ) -> bool:
-    """Write the present subset of a walk with its games and their test rows; false if there is no room for it."""
+    """Write the current subset of a walk with its games and their test rows; false if there is no room for it."""
     indptr, players, _, _ = graph
     tests_indptr, tests = tests_of_games
     position, _, n_holding, holding = stack

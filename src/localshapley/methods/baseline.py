@@ -1,4 +1,4 @@
-"""The paper's first level: every subset of every support, trained anew for each test row and each player."""
+"""The paper's first level: every subset of every support, trained again for each test row and each player."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class KNNTrainer(CompiledTrainer):
         return out
 
     def _measure(self, tests: AnyArray) -> None:
-        """Compute the distances of some test rows to all training rows, unless they are at hand."""
+        """Compute the distances of some test rows to all training rows, and keep them."""
         self._distances = plain(distances(self._task.X_test[tests], self._task.X, *self._metric))
         self._row_of_test[:] = -1
         self._row_of_test[tests] = np.arange(len(tests))

@@ -294,7 +294,7 @@ def _codes_of(labels: AnyArray, classes: AnyArray) -> Ints:
     strange = labels[classes[found] != labels]
     if len(strange):
         raise InvalidArgumentError(
-            f"y_test holds labels that y lacks ({strange.tolist()[0]!r}), which no model can learn; drop these rows."
+            f"y_test holds labels that y does not have ({strange.tolist()[0]!r}) and no model can learn; drop the rows."
         )
     return found
 

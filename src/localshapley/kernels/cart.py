@@ -117,7 +117,7 @@ def grow_trees(
 def form_group(
     indptr: Ints, players: Indices, todo: Ints, start: int, slot_of_row: Indices, rows: Indices
 ) -> tuple[int, int]:
-    """Give slots to the rows of the next coalitions, while these are few; returns where to go on, and the count."""
+    """Give slots to the rows of the next coalitions, while these are few; returns where to go on, and how many."""
     n_group = 0
     at = start
     while at < len(todo):

@@ -1,8 +1,8 @@
 """Complementary contributions (Zhang et al., 2023): a coalition against all others, `v(S) − v(N∖S)`.
 
 A player's value is the mean, over the sizes `k = 1, ..., n` of a coalition that it is in, of the mean complementary
-contribution of such coalitions. A pair of trainings informs about every player: about members for the size of
-the coalition, about the others, with the sign changed, for the size of its complement. Sizes are spread evenly over the
+contribution of such coalitions. A pair of trainings counts for every player: for members under the size of
+the coalition, for the others, with the sign changed, under the size of its complement. Sizes are spread evenly over the
 draws. Small ones are still seldom drawn for any one player: where a player has no draw of a size yet, the mean of the
 others stands in, and the value is biased towards theirs. Sizes without any draw are left out: those of a coalition and
 its complement come together, and their means over all players cancel.

@@ -28,7 +28,7 @@ class InRounds(Method):
     Parameters
     ----------
     max_numbers : int
-        Maximum number of numbers of a block of draws, and of scores of a batch, in memory at a time.
+        Maximum size of a block of draws, in numbers, and of the scores of a batch, in memory at a time.
     """
 
     max_numbers: int = field(default=2**22, kw_only=True, repr=False)

@@ -12,7 +12,7 @@ from localshapley.report.charts import round_step
 from localshapley.report.tables import Table, as_table, number_column
 
 MAX_BINS = 40
-"""About the number of bars that fit side by side."""
+"""About as many bars as fit side by side."""
 
 
 def bins_of_numbers(values: Floats) -> dict[str, Any]:

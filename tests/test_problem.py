@@ -76,7 +76,7 @@ ROWS = {
         {"X": sparse.csr_matrix(but(X, np.nan)), "X_test": sparse.csr_matrix(X_TEST)},
         r"X holds 1 missing values \(NaN\)",
     ),
-    "infinity": ({"X": but(X, np.inf)}, "X holds infinity; drop or bound"),
+    "infinity": ({"X": but(X, np.inf)}, "X holds infinity; drop or clip"),
     "minus infinity in test rows": ({"X_test": but(X_TEST, -np.inf)}, "X_test holds infinity"),
     "infinity in a frame": ({"X": frame(but(X, np.inf)), "X_test": frame(X_TEST)}, "X holds infinity"),
     "infinity in a sparse matrix": (

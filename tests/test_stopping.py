@@ -154,7 +154,7 @@ class TestRankStable:
     def test_its_words_say_what_agreed(self):
         look = a_look(halves=[[3, 2, 1], [3, 2, 1]])
         assert RankStable(top=2).reached(look) == "top 2 of both halves agree to 1 (wanted 0.9)"
-        assert RankStable(agreement=0.8).reached(look) == "halves correlate in rank by 1 (wanted 0.8)"
+        assert RankStable(agreement=0.8).reached(look) == "rank correlation of both halves 1 (wanted 0.8)"
 
 
 class TestCombinations:
@@ -449,7 +449,7 @@ def test_trainings_is_looked_at_between_rounds_and_both_waits_for_the_slower_rul
 @pytest.mark.parametrize("method", ["exact", "subset-centric", "baseline"])
 @pytest.mark.parametrize("setting", [{"tol": 0.1}, {"stop": RankStable()}, {"max_seconds": 5}])
 def test_exact_methods_refuse_stopping_rules(method, setting):
-    with pytest.raises(ls.InvalidArgumentError, match=rf"tol, stop and max_seconds are for sampled.*'{method}' is ex"):
+    with pytest.raises(ls.InvalidArgumentError, match=rf"tol, stop and max_seconds need a sampled.*'{method}' is ex"):
         ls.shapley([[0, 1]], smooth, N, method=method, **setting)
 
 

@@ -68,7 +68,7 @@ def value(
         function `(y_true, prediction) -> float`. More is better: errors are negated.
     method : str or `localshapley.methods` object, default="auto"
         ``"auto"`` is exact where that is cheaper than sampling to the target, game by game and size by size, and
-        sampled elsewhere. ``"exact"`` trains each distinct subset of all supports once (LSMR), or nothing where the
+        sampled elsewhere. ``"exact"`` trains each distinct subset of all supports once (LSMR), or nothing if the
         model has a closed form; ``"sample"`` draws them (LSMR-A, unbiased, with standard errors). For comparison:
         ``"pivot"`` (the paper's LSMR-A with corrected weights), ``"pivot-printed"`` (as printed, biased),
         ``"subset-centric"`` and ``"baseline"`` (the paper's slower exact ways), ``"local-mc"`` (permutations of each
@@ -76,8 +76,8 @@ def value(
         (the same, truncated: biased), ``"complementary"`` (a coalition against its complement), ``"loo"``
         (leave-one-out) and ``"random"``.
     budget : int, optional
-        Most trainings that the run may take. A sampled run never exceeds it, and spends it if no `tol` or `stop`
-        is given; an exact one that would need more is refused before it starts.
+        Maximum number of trainings. A sampled run never exceeds it, and spends it if no `tol` or `stop` is given; an
+        exact one that would need more is refused before it starts.
     tol : float, optional
         Stop sampling when the standard errors of all values together, `‖stderr‖ / ‖values‖`, are at most this;
         0.1 if neither `tol`, `stop` nor `budget` is given.
@@ -89,26 +89,26 @@ def value(
         Score of the empty coalition on every test row. By default every class is equally likely, and a
         regressor predicts the mean of `y`.
     seed : int, default=0
-        Same arguments and seed give the same values, bit by bit.
+        The same arguments and seed give the same values, bit for bit.
     n_jobs : int, optional
-        Processes that train; -1 is one for each core.
+        Number of training processes; -1 uses every core.
     progress : bool or callable, optional
         True shows a bar, False none; by default a bar on a terminal when the run takes over a second. A
         function is called with trainings done and the total.
     owners : array or Series of shape (n_rows,), optional
-        Who brought each training row: the owners are valued in place of the rows, each as a whole. For the sums of
+        Who contributed each training row: the owners are valued in place of the rows, each as a whole. For the sums of
         the rows' values see `localshapley.tasks.owners`.
     per_test : bool, default=False
         Whether to keep the value of each training row to each test row, a sparse matrix.
     store : path or `localshapley.Store`, optional
-        File that keeps what has been trained, such as ``"run.db"``. A run that was killed goes on where it
-        stopped, and other runs with this model and score find the rows that they share. Not used, with a note, where
-        training is quicker than reading.
+        File that keeps what has been trained, such as ``"run.db"``. A run that was killed resumes where it stopped,
+        and other runs with this model and score reuse what they share with it. Where training is quicker than
+        reading, the store is not used, and a note says so.
     on_error : {"raise", "skip"}, default="raise"
         What an error in training does (other than the model's refusal of too few rows): end the run, with everything
         so far in the store, or score the coalition like the empty one, which biases the values and is noted.
     on_interrupt : {"raise", "return"}, default="raise"
-        What Ctrl-C does to a sampled run: end it, or return what the rounds so far say, with standard errors.
+        What Ctrl-C does to a sampled run: end it, or return the values from the rounds so far, with standard errors.
 
     Returns
     -------
@@ -177,8 +177,8 @@ def shapley(
     method, budget, tol, stop, max_seconds, seed, n_jobs, progress, per_test, store, on_interrupt
         As in `value`; the default method is ``"exact"``.
     name : str, optional
-        What the store keeps the game under. Nobody can tell from a function whether its numbers changed, so a store
-        needs a name, and another utility needs another one.
+        Name of the game in the store, needed with `store`. A function does not show whether its results have changed,
+        so another utility needs another name.
 
     Returns
     -------

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
-Singles: TypeAlias = NDArray[np.float32]  # what needs no precision
+Singles: TypeAlias = NDArray[np.float32]  # where precision does not matter
 Ints: TypeAlias = NDArray[np.int64]  # offsets, counts
 Indices: TypeAlias = NDArray[np.int32]  # players, test rows, games
 Masks: TypeAlias = NDArray[np.uint64]
@@ -27,11 +27,11 @@ BatchArrays: TypeAlias = tuple[Ints, Indices, Ints, Indices, Ints, Indices]
 GraphArrays: TypeAlias = tuple[Ints, Indices, Ints, Indices]
 """`indptr`, `players`, `where_indptr`, `where`: the players of each game and the games of each player, ascending."""
 CollectionArrays: TypeAlias = tuple[Masks, Ints, Masks, Ints, Indices, Indices, Indices]
-"""`words`, `table`, `keys`, `indptr`, `players`, `folds`, `last_game`: distinct subsets, one a row.
+"""`words`, `table`, `keys`, `indptr`, `players`, `folds`, `last_game`: distinct subsets, one per row.
 
-Two random words for each player; the rows by the places of their keys, and the keys, which are sums of words; the
-players of each row, the folds that drew it (one bit each, negative where it was sure to be drawn), and the game that
-drew it last.
+Two random words for each player; a hash table of the rows, and their keys, which are sums of words; the players of
+each row, the folds that drew it (one bit each, negative where it was sure to be drawn), and the game that drew it
+last.
 """
 
 

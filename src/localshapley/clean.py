@@ -1,4 +1,4 @@
-"""Models that clean their training data first: rows that do harm beyond doubt are left out, or count less."""
+"""Models that clean their training data first: rows found to be harmful are left out, or get less weight."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not hasattr(X, "iloc"):
             X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         labels = column_or_1d(y, warn=True)
-        fitted = clone(self.estimator).fit(X, labels)  # what the model refuses, it refuses here
+        fitted = clone(self.estimator).fit(X, labels)  # data that the model refuses is refused here
         n_folds = self._n_folds(labels)
         self.valuation_: Valuation | None = None
         self.kept_: AnyArray = np.ones(len(labels), dtype=bool)
@@ -109,7 +109,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return min(int(self.cv), most) if most >= 4 else None
 
     def _weights(self, valuation: Valuation, labels: AnyArray) -> Floats:
-        """1 for what stays; for rows that do harm 0, or less the more sure it is. No class is ever emptied."""
+        """1 for rows that stay; for harmful rows 0, or less the surer the harm. No class is ever emptied."""
         at_least = harm(valuation) / -norm.ppf((1 - self.confidence) / 2)
         harmful = at_least > 1
         if isinstance(self, ClassifierMixin):
@@ -177,7 +177,7 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
     action : {"drop", "weight"}, default="drop"
         Whether harmful rows are left out, or count less the surer it is that they do harm.
     confidence : float, default=0.68
-        Confidence of the intervals; 0.68 is one standard error, 0.95 leaves out only what is beyond doubt.
+        Confidence of the intervals; 0.68 is one standard error, 0.95 leaves out only the clearest cases.
     scoring : str or callable, optional
         The score of `value`.
     support, budget, tol, seed, n_jobs

@@ -1,4 +1,4 @@
-"""Compilation of kernels: it happens once on a machine, takes a while, and is told apart from everything else."""
+"""Compilation of kernels: it happens once per machine, takes a while, and is timed separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from localshapley.progress import ProgressSetting, is_wanted
 
 
 class _Listener(event.Listener):
-    """Adds up the time that this process spends compiling; what is nested or side by side counts once."""
+    """Adds up the time that this process spends compiling; nested or concurrent compilations count once."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -36,7 +36,7 @@ class _Listener(event.Listener):
             self._running += 1
         if self.tells and not self._told:
             self._told = True
-            print("localshapley: compiling for the first use; later runs start at once.", file=sys.stderr)
+            print("localshapley: compiling on first use; later runs start at once.", file=sys.stderr)
 
     def on_end(self, event: Any) -> None:
         """Numba has compiled it, or failed to."""
@@ -52,7 +52,7 @@ event.register("numba:compile", _LISTENER)  # type: ignore[no-untyped-call]
 
 @contextmanager
 def announcing_compilation(progress: ProgressSetting) -> Iterator[None]:
-    """Tell when compilation starts, once in a process, where a progress bar would be shown."""
+    """Say when compilation starts, once per process, if a progress bar would be shown."""
     before, _LISTENER.tells = _LISTENER.tells, is_wanted(progress)
     try:
         yield
@@ -61,7 +61,7 @@ def announcing_compilation(progress: ProgressSetting) -> Iterator[None]:
 
 
 class Stopwatch:
-    """Time since it was made, or that a `with` block took; compiling is told apart.
+    """Time since it was made, or that a `with` block took; compiling is counted separately.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from localshapley.errors import InvalidArgumentError
 
 
 def metric_of(model: Any) -> tuple[Any, dict[str, Any]]:
-    """The metric of a neighbours model and its arguments; Minkowski's of order 1, 2 and ∞ go by their own names.
+    """The metric of a neighbours model and its arguments; Minkowski metrics of order 1, 2 and ∞ get their own names.
 
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> metric_of(KNeighborsClassifier())
@@ -33,8 +33,8 @@ def metric_of(model: Any) -> tuple[Any, dict[str, Any]]:
 def distances(X: Any, Y: Any, metric: Any, params: dict[str, Any]) -> Floats:
     """Distances of each row of `X` to each of `Y`.
 
-    Each comes from its two rows alone, by their differences where the metric has them: equal rows are 0 apart, and
-    the same two rows are equally far in every call.
+    Each is computed from its two rows alone, by their differences where the metric allows it: equal rows are 0 apart,
+    and the same two rows are equally far apart in every call.
     """
     X, Y = _as_float64(X), _as_float64(Y)
     if metric == "cosine" and not params:
@@ -50,7 +50,7 @@ def distances(X: Any, Y: Any, metric: Any, params: dict[str, Any]) -> Floats:
 
 
 def _cosine(X: Any, Y: Any) -> Floats:
-    """`1 − cos`, which for rows of length 1 is half their squared distance; a row of zeros is 1 away from all."""
+    """`1 − cos`, which for rows of length 1 is half their squared distance; a row of zeros is 1 away from every row."""
     X, Y = normalize(X), normalize(Y)
     away: Floats = np.asarray(DistanceMetric.get_metric("euclidean").pairwise(X, Y)) ** 2 / 2
     zero_x, zero_y = (np.asarray(abs(rows).sum(axis=1)).ravel() == 0 for rows in (X, Y))

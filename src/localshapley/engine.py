@@ -1,4 +1,4 @@
-"""The one place that knows all stages: has a method draw coalitions, a trainer train them, and looks at the values."""
+"""The one place that knows all stages: a method draws coalitions, a trainer trains them, rules look at the values."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from localshapley.valuation import Cost, History, Valuation
 from localshapley.workers import Bench, Done, Work
 
 MAX_LOOKS = 32
-"""So many rounds are kept as the history of a run."""
+"""Maximum number of rounds kept as the history of a run."""
 MAX_HISTORY = 2**23
-"""Numbers in a history; larger ones are not kept."""
+"""Maximum size of a history, in numbers; a larger one is not kept."""
 
 
 def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
@@ -52,7 +52,7 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
                     bar.reached(look.relative_error, None if rule is None else rule.aim)
                     if rule is not None and rule.holds(look):
                         stopped = rule.reached(look)
-            look = looks.last or run.look(None, tally.watch.elapsed)  # what was trained first was all there was
+            look = looks.last or run.look(None, tally.watch.elapsed)  # `begin` trained all there was
     return Played.of(run, graph, look, looks, tally, stopped, bench.trainer.name)
 
 
@@ -63,7 +63,7 @@ class Tally:
         self.settings, self.watch, self.done = settings, Stopwatch(clock), Done()
 
     def work_off(self, work: Work, bar: Progress, may_stop: Callable[[], bool]) -> str:
-        """Have work done; returns what cut it short, if something did before its end."""
+        """Do the work; returns what cut it short, if anything did."""
         limit = self.settings.max_seconds
         try:
             with closing(work):
@@ -79,7 +79,7 @@ class Tally:
         return ""
 
     def cost(self, trainer: str, distinct: int) -> Cost:
-        """The same as a result tells it."""
+        """The same, as a result reports it."""
         done = self.done
         return Cost(
             trainer=trainer if done.draws else "none",
@@ -142,7 +142,7 @@ class Played:
     def of(
         cls, run: Run, graph: SupportGraph, look: Look, looks: Looks, tally: Tally, stopped: str, trainer: str
     ) -> Played:
-        """What came of a run on the games of a graph."""
+        """The outcome of a run on the games of a graph."""
         return cls(
             graph=graph,
             values=look.values,
@@ -159,7 +159,7 @@ class Played:
         )
 
     def valuation(self, problem: Problem, notes: list[str], **more: Any) -> Valuation:
-        """The result, with what the problem says about itself."""
+        """The result, with the description of the problem."""
         return Valuation(
             values=self.values,
             stderr=self.stderr,

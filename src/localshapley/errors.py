@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 MOST_NAMES = 24
-"""So many names a message lists."""
+"""Maximum number of names that a message lists."""
 
 
 class LocalShapleyError(Exception):
@@ -17,11 +17,11 @@ class LocalShapleyError(Exception):
 
 
 class InvalidArgumentError(LocalShapleyError, ValueError):
-    """An argument is wrong; the message names it, what it was and what to do."""
+    """An argument is wrong; the message says which one, what it was and what to do."""
 
 
 class TooLargeError(LocalShapleyError, ValueError):
-    """An exact method would need more trainings than can be paid."""
+    """An exact method would need more trainings than are allowed."""
 
 
 class TrainingError(LocalShapleyError, RuntimeError):
@@ -44,7 +44,7 @@ def unknown_name(argument: str, got: object, known: Iterable[str]) -> InvalidArg
 
 
 def warn(message: str) -> None:
-    """Warn whoever called the package, at the line of theirs that did."""
+    """Warn the caller of the package, at the line of their own code."""
     package, level = str(Path(__file__).parent), 2
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):

@@ -25,7 +25,7 @@ class SupportGraph:
     n_players : int, optional
         Number of players; by default one more than the largest index.
     merge : bool, default=True
-        Whether test rows with equal supports become one game. Without, each test row is a game of its own.
+        Whether test rows with equal supports become one game. If not, each test row is a game of its own.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class SupportGraph:
         return sparse.csr_array((data, players, indptr), shape=(self.n_tests, self.n_players))
 
     def matrix_of_games(self, of_slots: Floats) -> sparse.csr_array:
-        """The same from numbers for the players of each game (as `players` has them), for every test row of a game."""
+        """The same from one number per entry of `players`, for all test rows of a game."""
         parts = [of_slots[self.indptr[g] : self.indptr[g + 1]] for g in self.game_of_test]
         return self.matrix(np.concatenate(parts) if parts else np.empty(0))
 
@@ -185,7 +185,7 @@ class SupportGraph:
         return np.bincount(self.N[1], weights=data, minlength=self.n_players).astype(np.float64)
 
     def by_player(self, of_slots: Floats) -> Floats:
-        """Sum over the games of numbers that are given for the players of each game (as `players` has them)."""
+        """Sum over the games of each player, from one number per entry of `players`."""
         return np.bincount(self.players, weights=of_slots, minlength=self.n_players).astype(np.float64)
 
     def __repr__(self) -> str:
@@ -208,7 +208,7 @@ def _as_rows(supports: Iterable[Iterable[int]]) -> list[Indices]:
             )
         row = np.sort(row)
         if len(row) and row[0] < 0:
-            raise InvalidArgumentError(f"supports[{t}] holds the negative index {row[0]}; players count from 0.")
+            raise InvalidArgumentError(f"supports[{t}] holds the negative index {row[0]}; players are numbered from 0.")
         if len(row) > 1 and (repeated := row[1:][row[1:] == row[:-1]]).size:
             raise InvalidArgumentError(
                 f"supports[{t}] names player {repeated[0]} more than once; give each player once."

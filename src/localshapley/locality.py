@@ -20,7 +20,7 @@ from localshapley.supports.base import Support
 from localshapley.workers import Bench
 
 ENOUGH = 0.25
-"""A gap of up to a quarter of the values' size leaves their order mostly as it is."""
+"""A gap of up to a quarter of the values' size leaves their order mostly unchanged."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +33,7 @@ class LocalityGap:
         Mean absolute difference between local and global values, relative to the mean absolute global value.
     gap_stderr : float
     noise : float
-        The gap that sampling alone would show if there were none; read `gap` against it.
+        The gap that sampling alone would show if there were none; compare `gap` with it.
     rank_correlation : float
         Spearman's correlation of local with global values.
     rank_correlation_stderr : float
@@ -106,8 +106,8 @@ def locality_gap(
     n_tests : int, default=20
         Test rows to sample.
     budget : int, default=20000
-        Most trainings. A permutation takes one for each training row and one for each row of a sampled support;
-        at least two permutations are needed.
+        Maximum number of trainings. A permutation takes one for each training row and one for each row of a sampled
+        support; at least two permutations are needed.
 
     Returns
     -------
@@ -133,14 +133,14 @@ def locality_gap(
     rng = np.random.default_rng(seed)
     graph, bench = problem.graph, Bench(problem.trainer)
     tests = np.sort(rng.permutation(graph.n_tests)[:n_tests]).astype(np.int32)
-    near = SupportGraph([graph.support(t) for t in tests], graph.n_players)  # equal supports walk together
+    near = SupportGraph([graph.support(t) for t in tests], graph.n_players)  # equal supports share a walk
     everyone = SupportGraph([problem.everyone_for(int(t)) for t in tests], graph.n_players)
     each = int(everyone.sizes.sum() + near.sizes.sum())
     permutations = (budget - 1) // each
     if permutations < 2:
         raise InvalidArgumentError(
-            f"budget={budget:,} is too small: two permutations take {2 * each + 1:,} trainings. Give more, fewer "
-            "n_tests, or value fewer training rows."
+            f"budget={budget:,} is too small: two permutations take {2 * each + 1:,} trainings. Give a larger "
+            "budget, a smaller n_tests, or fewer training rows."
         )
     permutations = min(permutations, 1000)
     local, total = np.zeros((2, permutations, graph.n_players))
@@ -155,7 +155,7 @@ def locality_gap(
 
 
 def _gains(games: SupportGraph, order: Indices, tests: Indices, nothing: Floats, bench: Bench) -> Floats:
-    """What each player adds as it arrives, summed over the test rows; players of other games are passed over."""
+    """What each player adds as it arrives, summed over the test rows; players of other games are skipped."""
     gains = np.zeros(games.n_players)
     for game in range(games.n_games):
         own, players = games.tests_of(game), order[np.isin(order, games.game(game))]
@@ -174,7 +174,7 @@ def _summarise(
     difference = total - local
     noise_each = difference.std(axis=0, ddof=1) / np.sqrt(m)
     size = np.abs(total.mean(axis=0)).mean()
-    # Local values come out of the same permutations, so that their noise is shared and falls out of the gap.
+    # Local values come from the same permutations, so that their noise is shared and cancels in the gap.
     gap, gap_stderr = _jackknife(_relative_size, difference, total)
     rank, rank_stderr = _jackknife(rank_correlation, local, total)
     noise = float(np.sqrt(2 / np.pi) * noise_each.mean() / max(size, 1e-300))

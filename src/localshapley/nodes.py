@@ -1,4 +1,4 @@
-"""Values of the nodes of a graph: makes the games, has networks trained."""
+"""Values of the nodes of a graph: makes the games, and has networks trained."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def value_nodes(
     Parameters
     ----------
     adjacency : SciPy sparse matrix, edge list of shape (n_edges, 2), networkx graph or PyTorch Geometric `Data`
-        The edges; nodes are numbered as the rows of `X`, from 0. Directions and weights do not count, self-loops and
+        The edges; nodes are numbered as the rows of `X`, from 0. Directions and weights are ignored, self-loops and
         repeated edges are merged.
     X : array, DataFrame or SciPy sparse matrix of shape (n_nodes, n_features)
         Features, used as they are; sparse ones train faster.
@@ -140,7 +140,7 @@ def value_nodes(
 
 
 def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, played: SupportGraph) -> Contents:
-    """What scores depend on: a name made of all of it."""
+    """What scores depend on, named by all of it."""
     edges, features, labels, train, test = data
     what = (*model, task.score, task.empty, task.seed, labels[train], labels[test], train, test)
     what += tuple(part for m in (edges, features, scored) for part in (m.indptr, m.indices, m.data))
@@ -151,9 +151,9 @@ def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, 
 def _make_games(
     games: str, support: Support, data: NodeData, seed: int, *, apart: bool
 ) -> tuple[list[Indices], sparse.csr_array]:
-    """Players of each test of the games, and the test nodes (by place) that it scores, as a matrix.
+    """Players of each test of the games, and the test nodes (by position) that it scores, as a matrix.
 
-    Test nodes of one game are one test, whose score is their sum, unless they are wanted apart.
+    Test nodes of one game are one test, whose score is their sum, unless they are to be kept apart.
     """
     if not isinstance(support, Support) or (games == "train" and not isinstance(support, Hops)):
         allowed = "supports.Hops(n)" if games == "train" else "supports.Hops, Given, Random or Everything"
@@ -171,7 +171,7 @@ def _make_games(
         raise InvalidArgumentError(
             f"no test node is within {support.n} hops of a training node; take a larger support ({support.larger()})."
         )
-    if not apart:  # an ego network without a test node is no game
+    if not apart:  # an ego network without a test node is not a game
         counts = np.diff(scored.indptr)
         return [rows if n else rows[:0] for rows, n in zip(found, counts, strict=True)], scored.astype(np.float64)
     pairs = scored.tocoo()

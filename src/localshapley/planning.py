@@ -39,7 +39,7 @@ class Plan:
     chosen : str
         Which way it would take, and why, where it has a choice.
     samples : bool
-        Whether anything would be left to chance.
+        Whether anything would be sampled.
     trainings : int or None
         Trainings of the whole run: all of them, or at most the budget; None where a sampled run ends when its target is
         reached.
@@ -141,7 +141,7 @@ def plan(
     on_error: str = "raise",
     on_interrupt: str = "raise",
 ) -> Plan:
-    """Tell what `value` with the same arguments would do and cost; trains one reference model and a few coalitions.
+    """Say what `value` with the same arguments would do and cost; trains one reference model and a few coalitions.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def plan(
     progress, owners, per_test, on_error, on_interrupt
         As in `value`; what `value` would refuse is refused here.
     store
-        As in `value`; not opened, so that what it holds is counted as if it had to be trained.
+        As in `value`; not opened, so what it holds is counted as if it had to be trained.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def time_trainings(graph: SupportGraph, bench: Bench, seed: int, patience: float
         return Coalitions.from_lists(coalitions, [[t] for t in tests])
 
     everyone = graph.game(graph.n_games - 1)
-    bench.train(Coalitions.from_lists([everyone, everyone[: len(everyone) // 2]], [[0], [0]]))  # what is done once
+    bench.train(Coalitions.from_lists([everyone, everyone[: len(everyone) // 2]], [[0], [0]]))  # one-off work
     bench.train(sample(4))
     trained, spent, n = 0, 0.0, 4
     while spent < patience and trained < 5000:

@@ -1,4 +1,4 @@
-"""What is to be played: the stages up to the games put together, with a trainer for the coalitions."""
+"""What is to be played: all stages up to the games, and a trainer for the coalitions."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ class RowsProblem(Problem):
     folds: list[Fold] | None = None
 
     def everyone_for(self, test: int) -> Indices:
-        """All players that a test row may learn from: with folds, those outside of its own."""
+        """All players that may play for a test row: with folds, those outside its own."""
         rows = np.arange(self.task.X.shape[0]) if self.folds is None else _training_rows(self.folds)[test]
         return (rows if self.owners is None else np.unique(self.owners.of_row[rows])).astype(np.int32)
 
     @cached_property
     def origin(self) -> Origin:
-        """What the problem is of, by contents."""
+        """The rows and settings of the problem, identified by their contents."""
         task, contents = self.task, self.contents()
         nothing = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
         return Origin(contents.fingerprint, contents.rows, contents.tests, nothing)
@@ -193,7 +193,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
 
 @dataclass(frozen=True)
 class Checked:
-    """Arguments that can be worked with; test rows of folds are in ascending order."""
+    """Checked arguments, in one form; test rows of folds are in ascending order."""
 
     task: Task
     model: Model
@@ -214,7 +214,7 @@ def check(
     empty: float | None = None,
     seed: int = 0,
 ) -> Checked:
-    """Check rows, labels, model and score, and bring them to one form."""
+    """Check rows, labels, model and score, and convert them to one form."""
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
     data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
@@ -251,7 +251,7 @@ def _find_supports(
         support, induced = default_support(final_step(reference))
         note = (
             f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
-            f"so {support} was taken; locality_gap() tells how much that loses."
+            f"so {support} was used; locality_gap() estimates what that misses."
         )
         if not induced and note not in notes:
             notes.append(note)
@@ -286,12 +286,12 @@ def _find_by_folds(
 
 
 def _order_of_tests(folds: list[Fold]) -> Ints:
-    """Test rows come in ascending order, those of earlier folds first: their places when fold follows fold."""
+    """Positions that sort the concatenated test rows of all folds; of equal rows, earlier folds come first."""
     return np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
 
 
 def _training_rows(folds: list[Fold]) -> list[Ints]:
-    """For each test row the rows that it may learn from."""
+    """For each test row the rows that models are trained on."""
     by_fold = [train for train, test in folds for _ in test]
     return [by_fold[t] for t in _order_of_tests(folds)]
 

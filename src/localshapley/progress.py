@@ -26,9 +26,9 @@ def is_wanted(setting: ProgressSetting) -> bool:
 class Progress:
     """Shows trainings done on standard error, their rate, how good the values are and the time left.
 
-    `setting` is None (a bar on a terminal, once the run has taken a second), True (there always, elsewhere a line every
-    few seconds), False (never) or a function that is called with the number done and the total (None where it is not
-    known).
+    `setting` is None (a bar on a terminal, once the run has taken a second), True (always a bar there, elsewhere a line
+    every few seconds), False (never) or a function that is called with the number done and the total (None if it is
+    unknown).
     """
 
     def __init__(self, setting: ProgressSetting, total: int | None, label: str) -> None:
@@ -60,7 +60,7 @@ class Progress:
             self._show()
 
     def reached(self, relative_error: float, aim: float | None) -> None:
-        """Take in how good the values are; errors shrink with the root of the trainings, which tells the time left."""
+        """Note how good the values are; errors shrink with the root of the trainings, which gives the time left."""
         self._text = f"relative error {relative_error:.2g}" + (f" (target {aim:g})" if aim else "")
         if aim:
             needed = self._done * max(relative_error / aim, 1.0) ** 2

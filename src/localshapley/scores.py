@@ -1,8 +1,8 @@
 """Scores `g_t`: how good a model's prediction for one test row is; more is better.
 
 A classifier's prediction is a matrix of one column per class: probabilities, or, for `accuracy`, a one at the
-predicted class. Nothing learnt is the same in every column, one class learnt is certainty in its column, so the
-conventions need no case of their own.
+predicted class. A model that has learnt nothing predicts the same in every column, and one that has learnt a single
+class a one in its column, so these conventions need no special cases.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import InvalidArgumentError, TrainingError, unknown_name
 
 Source: TypeAlias = Literal["label", "proba", "margin", "number"]
-"""What a score reads: one-hot predicted labels, probabilities, margins a class, or a regressor's number."""
+"""What a score reads: one-hot predicted labels, probabilities, margins per class, or a regressor's number."""
 
 
 class Score(ABC):
@@ -76,7 +76,7 @@ class Margin(Score):
         others = prediction.copy()
         known = np.flatnonzero(y >= 0)
         others[known, y[known]] = -np.inf
-        # A class that no row has is no better than the worst class, and than nothing.
+        # A class that no row has is no better than the worst class, and no better than 0.
         own = np.where(y >= 0, _of_true_class(y, prediction), np.minimum(prediction.min(axis=1), 0.0))
         result: Floats = own - others.max(axis=1)
         return result
@@ -86,7 +86,7 @@ class Margin(Score):
 class LogLoss(Score):
     """Reduction of the log loss against the empty model: `log p(true class) − log(1/classes)`.
 
-    Probabilities are lifted to `floor`, without which one confident error would outweigh everything else.
+    Probabilities are raised to at least `floor`; otherwise one confident error would outweigh everything else.
     """
 
     floor: float = 1e-6

@@ -26,7 +26,7 @@ class Look:
     ----------
     values, stderr : arrays of shape (n_players,)
     halves : array of shape (2, n_players)
-        Values by either half of the draws.
+        Values from each half of the draws.
     previous : array of shape (n_players,) or None
         Values at the look before.
     draws_per_game : float
@@ -38,7 +38,7 @@ class Look:
     scale : float
         Largest absolute score of a game so far.
     exact : bool
-        Whether nothing was left to chance.
+        Whether the values were computed without sampling.
     """
 
     values: Floats
@@ -54,14 +54,14 @@ class Look:
 
     @classmethod
     def certain(cls, values: Floats, trainings: int, seconds: float) -> Look:
-        """Values that nothing was left to chance of."""
+        """Values computed without sampling."""
         return cls(
             values, np.zeros_like(values), np.stack([values, values]), None, 0, 0, trainings, seconds, exact=True
         )
 
     @property
     def relative_error(self) -> float:
-        """`‖stderr‖ / ‖values‖`; values of less than a hundredth of the scores are taken for that size."""
+        """`‖stderr‖ / ‖values‖`; `‖values‖` counts as at least a hundredth of the scores."""
         size = max(float(np.linalg.norm(self.values)), 1e-2 * self.scale, 1e-100)
         return float(np.linalg.norm(self.stderr)) / size
 
@@ -84,7 +84,7 @@ class Rule(ABC):
 
     @property
     def step(self) -> int:
-        """Least draws a game between two looks."""
+        """Minimum number of draws per game between two looks."""
         return 0
 
     def __and__(self, other: Rule) -> Rule:
@@ -181,7 +181,7 @@ class Seconds(Rule):
         check_number("Seconds(seconds=...)", self.seconds, above=0)
 
     def holds(self, look: Look) -> bool:
-        """Whether the time is over."""
+        """Whether the time is up."""
         return look.seconds >= self.seconds
 
     def reached(self, look: Look) -> str:
@@ -191,7 +191,7 @@ class Seconds(Rule):
 
 @dataclass(frozen=True)
 class Trainings(Rule):
-    """Stop after `trainings`; `budget` does the same and is never exceeded, this rule looks between rounds.
+    """Stop after `trainings`; `budget` does the same and is never exceeded, this rule is checked between rounds.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class Trainings(Rule):
         check_whole("Trainings(trainings=...)", self.trainings)
 
     def holds(self, look: Look) -> bool:
-        """Whether there were as many trainings."""
+        """Whether there were that many trainings."""
         return look.trainings >= self.trainings
 
     def reached(self, look: Look) -> str:
@@ -214,7 +214,7 @@ class Trainings(Rule):
 
 @dataclass(frozen=True)
 class RelativeChange(Rule):
-    """The paper's rule: stop when the values changed by less than `tau` over `every` draws a game.
+    """The paper's rule: stop when the values changed by less than `tau` over `every` draws per game.
 
     The change is the mean over players of `|φ − φ_before| / (|φ| + 1e-12)`. It says nothing about the error: a
     noisy running mean passes it too. It is here to compare with the paper.
@@ -223,7 +223,7 @@ class RelativeChange(Rule):
     ----------
     tau : float, default=0.05
     every : int, default=100
-        Draws a game between two looks; looks that follow closer do not count.
+        Draws per game between two looks; looks closer together do not count.
     """
 
     tau: float = 0.05
@@ -235,7 +235,7 @@ class RelativeChange(Rule):
 
     @property
     def step(self) -> int:
-        """Draws a game between two looks."""
+        """Draws per game between two looks."""
         return self.every
 
     def change(self, look: Look) -> float:
@@ -246,7 +246,7 @@ class RelativeChange(Rule):
 
     def holds(self, look: Look) -> bool:
         """Whether the values have settled."""
-        # Rounding may cost a game less than one draw.
+        # Rounding may leave a game up to one draw short.
         return look.draws_since > self.every - 1 and self.change(look) < self.tau
 
     def reached(self, look: Look) -> str:
@@ -256,14 +256,14 @@ class RelativeChange(Rule):
 
 @dataclass(frozen=True)
 class RankStable(Rule):
-    """Stop when two halves of the draws rank the players alike: enough for who only needs a ranking.
+    """Stop when two halves of the draws rank the players alike: enough if you only need a ranking.
 
     Parameters
     ----------
     top : int, optional
         Compare the sets of the `top` best players; by default Spearman's correlation of all players is compared.
     agreement : float, default=0.9
-        Least share of the set that both halves have in common, or least correlation.
+        Minimum share of the set that both halves have in common, or minimum correlation.
     """
 
     top: int | None = None
@@ -287,7 +287,7 @@ class RankStable(Rule):
 
     def reached(self, look: Look) -> str:
         """The agreement against the target."""
-        what = f"top {self.top} of both halves agree to" if self.top is not None else "halves correlate in rank by"
+        what = f"top {self.top} of both halves agree to" if self.top is not None else "rank correlation of both halves"
         return f"{what} {self.shared(look):.3g} (wanted {self.agreement:g})"
 
 

@@ -11,9 +11,9 @@ from localshapley.errors import InvalidArgumentError
 
 
 def expected_distinct(n: int, draws: int) -> float:
-    """Expected number of distinct subsets in so many draws of the paper's sampler from a support of `n` rows.
+    """Expected number of distinct subsets among `draws` draws of the paper's sampler from a support of `n` rows.
 
-    A draw takes a size from 0 to `n` evenly and then a subset of it, so that a subset of size `k` comes with
+    A draw takes a random size from 0 to `n` and then a random subset of that size, so a subset of size `k` has the
     probability `p_k = 1 / ((n+1)·C(n,k))`, and the expectation is exactly `Σ_k C(n,k)·(1 − (1−p_k)^M)`. The paper
     prints a bound of the order of `min(2^n, √M)`, which does not hold: for `n = 10` and 1,000 draws it would be 32.
 

@@ -43,7 +43,7 @@ def update(
     on_error: str = "raise",
     on_interrupt: str = "raise",
 ) -> Valuation:
-    """Value changed data: test rows whose support is as it was keep their values, the others are played again.
+    """Value changed data: test rows whose support is unchanged keep their values, the others are played again.
 
     Rows may have been added, removed or moved, in training and test data; they are recognised by their contents. The
     cost of the result is that of the games that were played.
@@ -53,7 +53,7 @@ def update(
     valuation : Valuation
         The valuation so far: exact, with ``per_test=True``.
     X, y, X_test, y_test
-        The data as they are now, all rows.
+        All of the data as it is now.
     model, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, progress, store, on_error, \
     on_interrupt
         As in `value`; model, score and `empty` must be those of the valuation.
@@ -99,8 +99,8 @@ def update(
     )
     if problem.origin.fingerprint != valuation.origin.fingerprint:
         raise InvalidArgumentError(
-            "valuation is of another model, score, set of classes or version of the software than the arguments; "
-            "values of the two cannot be mixed. Run value() instead."
+            "valuation was made with another model, score, set of classes or version of the software; its values "
+            "cannot be mixed with new ones. Run value() instead."
         )
     graph, kept = problem.graph, _kept_values(valuation, problem)
     unchanged = len(kept)
@@ -129,7 +129,7 @@ def update(
 
 
 def _kept_values(valuation: Valuation, problem: RowsProblem) -> dict[int, Floats]:
-    """Values of the players of each test row whose support is as it was in an exact valuation."""
+    """Values of the players of each test row whose support has not changed since an exact valuation."""
     before, matrix = valuation.origin, valuation.per_test
     origin, graph = problem.origin, problem.graph
     assert before is not None
@@ -146,6 +146,6 @@ def _kept_values(valuation: Valuation, problem: RowsProblem) -> dict[int, Floats
         if len(was) == len(now) and (was[was_order] == now[now_order]).all():
             values = np.empty(len(now))
             values[now_order] = matrix.data[start:stop][was_order]
-            # All that may have changed is what a model that learnt nothing predicts.
+            # Only the prediction of a model that has learnt nothing may have changed.
             kept[t] = values + (before.nothing[old] - origin.nothing[t]) / max(len(now), 1)
     return kept

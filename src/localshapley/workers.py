@@ -1,4 +1,4 @@
-"""From the schedule to the trainer and back: batches come out scored, in their order, wherever they were trained."""
+"""From the schedule to the trainer and back: batches come back scored, in order, wherever they were trained."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from localshapley.errors import TrainingError
 from localshapley.models.trainer import Counts, Trained, Trainer, on_cluster
 
 ATTEMPTS = 3
-"""So often in a row workers may die before the run gives up."""
+"""Times in a row that workers may die before the run gives up."""
 MAX_READY = 1000
-"""Batches that wait for their turn; beyond, nothing new is sent until the one that they wait for is back."""
+"""Maximum number of batches that wait for an earlier one; then nothing new is sent until that one is back."""
 
 
 class Schedule(Protocol):
@@ -92,7 +92,7 @@ class Done:
 
 
 Work: TypeAlias = Generator[Done, None, None]
-"""Work that is under way: tells after each piece what it took."""
+"""Work that is under way: yields after each piece what it took."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class Bench:
     memory : Memory, optional
         What it holds is not trained again.
     max_batch : int
-        Most coalitions of a batch.
+        Maximum number of coalitions in a batch.
     seconds_here : float
-        Work of a batch that is trained in this process; between batches time limits and interruptions are looked at.
+        Work of a batch that is trained in this process; time limits and interruptions are checked between batches.
     seconds_away : float
         Work that is sent to another process at a time.
     clock : callable
@@ -122,7 +122,7 @@ class Bench:
     clock: Callable[[], float] = perf_counter
 
     def work_off(self, schedule: Schedule, receiver: Receiver) -> Work:
-        """Have every coalition of the schedule trained and scored; tells after each batch what it took."""
+        """Have every coalition of the schedule trained and scored; yields after each batch what it took."""
         with closing(self.score(schedule)) as batches:
             for scored in batches:
                 receiver.add(scored.batch, scored.scores)
@@ -161,7 +161,7 @@ class Piece:
     todo: Coalitions
 
     def scored(self, trained: Trained | None) -> Scored:
-        """Put the trained scores to the known ones."""
+        """Merge the trained scores with the known ones."""
         trainings, counts = 0, Counts()
         if trained is not None:
             trainings, counts = len(self.todo), trained.counts
@@ -174,7 +174,7 @@ class Piece:
 
 
 class BatchSizer:
-    """How many coalitions make so many seconds of work; grows from few, at most fourfold at a time.
+    """How many coalitions make `seconds` of work; grows from a few, at most fourfold at a time.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class BatchSizer:
     most : int
         Largest batch.
     fixed : int, optional
-        Size of all batches, whatever they take.
+        Size of all batches, however long they take.
     """
 
     def __init__(self, seconds: float, most: int, fixed: int | None = None) -> None:
@@ -193,7 +193,7 @@ class BatchSizer:
         self.size = fixed or 16
 
     def learn(self, n: int, seconds: float) -> None:
-        """Take in that `n` coalitions took so long."""
+        """Learn that `n` coalitions took `seconds`."""
         if self._fixed:
             return
         # Old measurements fade: coalitions of one kind often come together.
@@ -342,7 +342,7 @@ def _train(shared: Any, index: int, coalitions: Coalitions) -> tuple[int, Traine
 def _shared(trainer: Any) -> Iterator[Any]:
     """What workers are given for the trainer, so that its data travels to each of them once."""
     backend, _ = get_active_backend()
-    if on_cluster():  # the backend replaces the trainer by what has been spread
+    if on_cluster():  # the backend replaces the trainer with what was scattered
         backend.data_futures[id(trainer)] = backend.client.scatter(trainer, broadcast=True, hash=False)
         try:
             yield trainer

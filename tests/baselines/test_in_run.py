@@ -351,7 +351,7 @@ def test_wrong_data(place, wrong, message):
     [
         (0, np.eye(9), r"adjacency must be a SciPy sparse matrix.*csr_array\(matrix\)"),
         (0, [[0, 9]], "adjacency has 10 nodes, X has 9 rows"),
-        (0, [[0, -1]], "adjacency names node -1; nodes count from 0"),
+        (0, [[0, -1]], "adjacency names node -1; nodes are numbered from 0"),
         (1, np.zeros((3, 4)), "adjacency has 9 nodes, X has 3 rows"),
         (1, np.full((9, 4), np.nan), "X holds missing values"),
         (1, [["text"]] * 9, "X must be a matrix of numbers"),

@@ -235,10 +235,10 @@ class TestWhatIsMadeOfColumns:
         pd.DataFrame({"size": numbers % 7, "price": numbers}).to_csv(tmp_path / "t.csv", index=False)
         document = answer("value", "t.csv", "-t", "price")
         assert document["model"] == "KNeighborsRegressor()"
-        assert any("'price' taken for amounts" in line for line in document["preparation"])
+        assert any("'price' treated as amounts" in line for line in document["preparation"])
         v = ls.value(numbers[:, None] % 7, numbers, cv=5, model="knn")
         assert v.model == "KNeighborsRegressor()"
-        assert "taken for amounts" in v.notes[0]
+        assert "treated as amounts" in v.notes[0]
         few = ls.value(numbers[:, None] % 7, numbers % 50, numbers[:5, None] % 7, numbers[:5], model="knn")
         assert few.model == "KNeighborsClassifier()"
         by_class = answer("value", "t.csv", "-t", "price", "--task", "classification", "--test-size", "0.2")

@@ -50,8 +50,8 @@ class TestFolds:
     @pytest.mark.parametrize(
         ("cv", "message"),
         [
-            (1, "from 2 to the 6 rows"),
-            (7, "from 2 to the 6 rows"),
+            (1, r"from 2 to 6 \(one per row\)"),
+            (7, r"from 2 to 6 \(one per row\)"),
             ("five", "cv must be a number of folds"),
             (True, "cv must be a number of folds"),
             ([], "no folds"),

@@ -17,7 +17,7 @@ GAME = naive.HashedGame("0/1", N, TESTS, seed=3)
 class TestComplementary:
     def test_sizes_without_a_draw_are_told(self):
         v = ls.shapley([range(40)], naive.HashedGame("smooth", 40, 1), method="complementary", budget=200)
-        assert "of 1,560 sizes of a coalition" in v.notes[1]
+        assert "of 1,560 pairs of a player and a coalition size" in v.notes[1]
         assert "biased" in v.notes[1]
         assert len(ls.shapley(SUPPORTS, GAME, N, method="complementary", budget=2000).notes) == 1
 
@@ -70,7 +70,7 @@ class TestComplementary:
         assert 4 <= smaller[9] <= 6
 
     def test_too_many_players(self):
-        with pytest.raises(ls.InvalidArgumentError, match="keeps every player and size apart"):
+        with pytest.raises(ls.InvalidArgumentError, match="has a table of players by sizes"):
             ls.shapley([range(9000)], naive.HashedGame("smooth", 9000, 1), method="complementary", budget=100)
 
 

@@ -183,7 +183,7 @@ def test_a_support_too_large_is_refused_with_its_count_before_any_training():
 
     with pytest.raises(ls.TooLargeError, match=r"1\.1e12 coalitions \(the largest support has 40 rows\).*max_size"):
         ls.shapley([range(40)], never)
-    with pytest.raises(ls.TooLargeError, match=r"would train 1,024 coalitions.*budget=1,000 allows"):
+    with pytest.raises(ls.TooLargeError, match=r"would train 1,024 coalitions.*the budget is 1,000"):
         ls.shapley([range(10)], never, budget=1000)
     with pytest.raises(ls.TooLargeError, match="'baseline' would train 10,240"):
         ls.shapley([range(10)], never, budget=5000, method="baseline")

@@ -142,7 +142,7 @@ class TestRun:
         assert v.stopped == f"budget of {budget} trainings"
 
     def test_budgets_that_allow_no_standard_error(self):
-        with pytest.raises(ls.InvalidArgumentError, match="budget=9 is too small: 10 trainings are the least"):
+        with pytest.raises(ls.InvalidArgumentError, match="budget=9 is too small: 10 trainings are needed"):
             ls.shapley(SUPPORTS, GAME, N, method="global-mc", budget=9)
         with pytest.raises(ls.TooLargeError, match="method='loo' would train 6 coalitions"):
             ls.shapley(SUPPORTS, GAME, N, method="loo", budget=5)
@@ -179,7 +179,7 @@ class TestRun:
             assert "mean relative change" in v.stopped
             assert (np.diff(v.history.trainings) > 50).all()
         v = ls.shapley(SUPPORTS, GAME, N, method="complementary", stop=ls.stopping.RankStable(agreement=0.99))
-        assert "halves correlate" in v.stopped
+        assert "rank correlation of both halves" in v.stopped
         v = ls.shapley(SUPPORTS, GAME, N, method="global-mc", tol=1e-9, max_seconds=1e-9)
         assert "limit 1e-09 s" in v.stopped
 

@@ -419,5 +419,5 @@ def test_cuda_that_is_not_there(monkeypatch):
 
 def test_hops_need_a_graph():
     X, y = np.eye(4), [0, 1, 0, 1]
-    with pytest.raises(InvalidArgumentError, match=r"supports.Hops needs a graph; give it to value_nodes\(\)"):
+    with pytest.raises(InvalidArgumentError, match=r"supports.Hops needs a graph; use it with value_nodes\(\)"):
         ls.value(X, y, X, y, model="knn", support=Hops(2))

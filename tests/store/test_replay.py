@@ -311,7 +311,7 @@ class TestNotes:
         with pytest.warns(ls.LocalShapleyWarning, match="the disk is full"):
             v = run(tmp_path / "run.db")
         assert left[0] == -1  # it was not tried again and again
-        assert any("went on without its store" in note for note in v.notes)
+        assert any("continued without its store" in note for note in v.notes)
         assert same_bits(v, run())
         with ls.Store(tmp_path / "run.db") as store:
             assert store.verify() == []

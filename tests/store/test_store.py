@@ -255,7 +255,7 @@ class TestObject:
             assert same_bits(store.lookup(ONE, *batch(1)[:3]), batch(1)[3])
         (tmp_path / "s").unlink()
         lost = pickle.loads(text)
-        with pytest.raises(StoreError, match="see whether it is there"):
+        with pytest.raises(StoreError, match="check that it exists"):
             lost.info()
         assert not (tmp_path / "s").exists()
 
@@ -570,7 +570,7 @@ class TestRefused:
 
     def test_folders(self, tmp_path):
         self.refused(tmp_path, "is a folder")
-        self.refused(tmp_path / "no" / "such" / "s", "does not exist; make it first")
+        self.refused(tmp_path / "no" / "such" / "s", "does not exist; create it first")
         (tmp_path / "file").write_text("x")
         self.refused(tmp_path / "file" / "s", "cannot be read|does not exist")
         assert os.listdir(tmp_path) == ["file"]
@@ -578,7 +578,7 @@ class TestRefused:
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
     def test_a_pipe(self, tmp_path):
         os.mkfifo(tmp_path / "pipe")
-        self.refused(tmp_path / "pipe", "not a plain file")
+        self.refused(tmp_path / "pipe", "not a regular file")
 
     def test_an_empty_file_becomes_a_store(self, tmp_path):
         (tmp_path / "s").touch()
@@ -609,7 +609,7 @@ class TestDamaged:
         path = filled(tmp_path / "s")
         os.truncate(path, int(part * os.path.getsize(path)))
         before = content_of(path)
-        with pytest.raises(StoreError, match=r"is damaged \(.*\)\. Put a copy of it back, or move it away"):
+        with pytest.raises(StoreError, match=r"is damaged \(.*\)\. Restore a backup of it, or move it away"):
             Store(path)
         assert content_of(path) == before
 
@@ -679,12 +679,12 @@ class TestDamaged:
     @pytest.mark.parametrize(
         ("change", "problem"),
         [
-            ("UPDATE coalitions SET crc = crc + 1 WHERE id = 5", "1 coalitions have scores that do not fit"),
-            ("UPDATE coalitions SET scores = 'text' WHERE id < 3", "2 coalitions have scores that do not fit"),
-            ("UPDATE coalitions SET fingerprint = 7", "800 coalitions have scores that do not fit"),
-            ("UPDATE fingerprints SET digest = x'00'", "800 coalitions have scores that do not fit"),
-            ("UPDATE tests SET id = id + 1000", "200 test rows do not fit"),
-            ("DELETE FROM tests", "4000 scores are of test rows that are not there"),
+            ("UPDATE coalitions SET crc = crc + 1 WHERE id = 5", "1 coalitions have scores that do not match"),
+            ("UPDATE coalitions SET scores = 'text' WHERE id < 3", "2 coalitions have scores that do not match"),
+            ("UPDATE coalitions SET fingerprint = 7", "800 coalitions have scores that do not match"),
+            ("UPDATE fingerprints SET digest = x'00'", "800 coalitions have scores that do not match"),
+            ("UPDATE tests SET id = id + 1000", "200 test rows do not match"),
+            ("DELETE FROM tests", "4000 scores belong to missing test rows"),
             ("DROP TABLE tests", "no such table"),
         ],
     )
@@ -700,9 +700,9 @@ class TestDamaged:
         rows_of(path, "UPDATE tests SET id = -1 - id WHERE id < 2")
         rows_of(path, "UPDATE tests SET id = 2 + id WHERE id < 0")
         with Store(path) as store:
-            assert store.verify() == ["2 test rows do not fit their checksums"]
+            assert store.verify() == ["2 test rows do not match their checksums"]
             keys, indptr, test_keys, _ = batch(0)
-            with pytest.raises(StoreError, match="a test row does not fit its checksum"):
+            with pytest.raises(StoreError, match="a test row does not match its checksum"):
                 store.lookup(ONE, keys, indptr, test_keys)
 
 
@@ -774,7 +774,7 @@ class TestFull:
             store.add(ONE, "a model", *batch(0, n=500))
             with store._file.connected() as connection:
                 connection.execute("PRAGMA max_page_count = 40")
-            with pytest.raises(StoreError, match=r"the disk is full.* what was kept before is still there"):
+            with pytest.raises(StoreError, match=r"the disk is full.* what was stored before is still there"):
                 store.add(ONE, "a model", *batch(1, n=5000))
             all_there(store, 1)
 
@@ -811,7 +811,7 @@ class TestRights:
 
     def test_no_right_to_make(self, folder):
         def use():
-            with pytest.raises(StoreError, match="may not be written to"):
+            with pytest.raises(StoreError, match="is not writable"):
                 Store(folder / "s")
 
         os.chmod(folder, 0o555)
@@ -830,7 +830,7 @@ class TestRights:
                 assert store.info().n_coalitions == 800
                 assert store.verify() == []
                 for use in (lambda: store.add(ONE, "a model", *batch(9)), store.vacuum):
-                    with pytest.raises(StoreError, match="may only be read"):
+                    with pytest.raises(StoreError, match="is read-only"):
                         use()
                 assert same_bits(store.lookup(ONE, *batch(0)[:3]), batch(0)[3])
 
@@ -899,7 +899,7 @@ class TestCommandLine:
         assert (done.exit_code, done.output) == (0, "sound\n")
         rows_of(tmp_path / "s", "UPDATE coalitions SET crc = 0 WHERE id < 4")
         done = self.run("verify", tmp_path / "s")
-        assert (done.exit_code, done.output) == (1, "3 coalitions have scores that do not fit their checksums\n")
+        assert (done.exit_code, done.output) == (1, "3 coalitions have scores that do not match their checksums\n")
 
     def test_errors_are_one_line_and_nothing_is_made(self, tmp_path):
         (tmp_path / "empty").touch()

@@ -386,7 +386,7 @@ class TestEmbedding:
         assert [len(rows) for rows in Embedding(lambda rows: rows)(space())] == [20] * 7
 
     def test_an_unfitted_transformer_is_refused(self):
-        with pytest.raises(ls.InvalidArgumentError, match=r"must be fitted; StandardScaler is not.*fit"):
+        with pytest.raises(ls.InvalidArgumentError, match=r"must be fitted; StandardScaler is not.*Fit it first"):
             Embedding(StandardScaler())
 
     def test_a_class_is_refused(self):

@@ -156,7 +156,7 @@ class TestSelect:
             ({"n": 5, "y": y, "balance": 3}, "dict from label to share"),
             ({"n": 5, "y": y, "balance": {7: 1.0}}, "label 7, which y does not have"),
             ({"n": 5, "y": y, "balance": {0: 0.5}}, "add up to 0.5"),
-            ({"n": 60, "y": y, "balance": {0: 1.0}}, "asks for 60 rows of label 0, and y has 35"),
+            ({"n": 60, "y": y, "balance": {0: 1.0}}, "asks for 60 rows of label 0, but y has 35"),
         ],
     )
     def test_bad_input(self, iris, arguments, message):
@@ -196,7 +196,7 @@ class TestExplain:
             ({"test_row": -1}, "got -1"),
             ({"test_row": "first"}, "got 'first'"),
             ({"test_row": 0, "n": 0}, "n must be a whole number of at least 1"),
-            ({"test_row": 0, "X": X}, "both, or neither"),
+            ({"test_row": 0, "X": X}, "give both X and X_test, or neither"),
             ({"test_row": 0, "X": X[1:], "X_test": X_test}, "X must have 105 rows"),
             ({"test_row": 0, "X": X, "X_test": X_test * np.nan}, "X_test holds missing values"),
             ({"test_row": 0, "X": X.astype(str).astype(object) + "cm", "X_test": X_test}, "X must hold numbers"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TMC", "in_run_nodes", "in_run_shapley", "in_run_values", "knn_shapley", "threshold_knn_shapley"]
 
-# Where the names live that need PyTorch, which is imported when one of them is first used.
+# Where names that need PyTorch live; it is imported when one of them is first used.
 _HOME = {"in_run_nodes": "in_run_graph", "in_run_shapley": "in_run", "in_run_values": "in_run"}
 
 

@@ -1,8 +1,8 @@
 """In-Run Data Shapley: values of the rows along one run of stochastic gradient descent.
 
 A step on the batch `B` moves the parameters by `−ε Σ_{i∈B} g_i`: `g_i` is the gradient of row i's loss, `ε` the
-learning rate over the size of the batch. A coalition of the batch is worth the fall of the test loss L after a step
-with its rows alone. To first order that is `ε ∇L·Σ g_i`, to second order `−(ε²/2) (Σ g_i)ᵀ H (Σ g_i)` comes on top,
+learning rate over the size of the batch. A coalition of the batch is worth the decrease of the test loss L after a
+step with its rows alone. To first order that is `ε ∇L·Σ g_i`, to second order `−(ε²/2) (Σ g_i)ᵀ H (Σ g_i)` is added,
 with the Hessian H of L. The Shapley value shares the product of two rows equally between them, so that
 
     φ_i = g_i · (ε ∇L − (ε²/2) H Σ_{j∈B} g_j),
@@ -57,10 +57,10 @@ def in_run_values(
         `losses(params, batch) -> tensor of shape (len(batch),)`: the loss of each of some rows. `batch` is an array
         of row numbers.
     test_loss : callable
-        `test_loss(params) -> tensor with one number`: what the rows are to bring down.
+        `test_loss(params) -> tensor with one number`: what the rows should reduce.
     n_rows : int
     order : {1, 2}, default=1
-        Of the expansion of the test loss after a step; 2 takes into account that rows of a batch do the same work.
+        Order of the expansion of the test loss after a step; 2 accounts for rows of a batch that do the same work.
     epochs : int, default=200
     batch_size : int, default=64
     lr : float, default=0.01
@@ -73,7 +73,7 @@ def in_run_values(
     Returns
     -------
     values : array of shape (n_rows,)
-        What each row did to bring the test loss down; they add up to nearly its fall over the run.
+        How much each row reduced the test loss; they add up to nearly its decrease over the run.
     params : dict of tensors
         Where the run ended.
 
@@ -123,17 +123,17 @@ def in_run_shapley(
     """Values of training rows along one run of gradient descent on a network (Wang et al., 2024).
 
     The run begins with the parameters that the network has, and does not change them. Values are in units of log loss,
-    summed over the test rows, and add up to nearly its fall over the run.
+    summed over the test rows, and add up to nearly its decrease over the run.
 
     Parameters
     ----------
     module : torch.nn.Module
-        From rows to one number for each class. It runs in evaluation mode, without dropout; its operations must know
+        Maps rows to one number for each class. It runs in evaluation mode, without dropout; its operations must support
         forward-mode differentiation, as the usual layers do.
     X, X_test : array of shape (n_rows, ...)
         Rows in the form that the network takes.
     y, y_test : array of shape (n_rows,)
-        Labels; sorted, they are the outputs of the network.
+        Labels; the outputs of the network are the classes in sorted order.
     order, epochs, batch_size, lr, seed, progress
         As in `in_run_values`.
     device : str, default="auto"
@@ -211,7 +211,7 @@ def value_run(
     progress: ProgressSetting,
     notes: Sequence[str] = (),
 ) -> Valuation:
-    """Run, and tell about it; `sizes` are the numbers of training and test rows."""
+    """Run, and make the valuation; `sizes` are the numbers of training and test rows."""
     _check_settings(owner, order, epochs, batch_size, lr)
     started = perf_counter()
     n_rows, n_tests = sizes
@@ -241,7 +241,7 @@ def value_run(
         stopped=f"after {epochs} epochs; mean test loss from {before:.4g} to {after:.4g}",
         notes=[
             *notes,
-            "the values are of this one run; another seed gives others, and stderr does not tell how far off.",
+            "the values belong to this one run; another seed gives others, and stderr does not say how different.",
         ],
     )
 
@@ -249,7 +249,7 @@ def value_run(
 def _step(
     params: Params, losses: Callable[[Params], Tensor], test_loss: Callable[[Params], Tensor], size: float, order: int
 ) -> tuple[Tensor, Params]:
-    """Step down the sum of the losses, times `size`; returns what each loss gained on the way, and the parameters."""
+    """Take a gradient step of `size` on the sum of the losses; returns each row's value, and the new parameters."""
     total = grad(lambda p: losses(p).sum())(params)
     if order == 1:
         slope = grad(test_loss)(params)
@@ -272,7 +272,7 @@ def _derivative(function: Callable[[Params], Any], params: Params, direction: Pa
 
 
 def _batches(n_rows: int, epochs: int, batch_size: int, seed: int) -> Iterator[Ints]:
-    """Row numbers of each step: every row once an epoch, in an order of its own."""
+    """Row numbers of each step: every row once per epoch, in a new order each time."""
     rng = np.random.default_rng(seed)
     for _ in range(epochs):
         order = rng.permutation(n_rows)
@@ -294,7 +294,7 @@ def _codes_of(labels: AnyArray, classes: AnyArray) -> Ints:
     strange = labels[classes[found] != labels]
     if len(strange):
         raise InvalidArgumentError(
-            f"y_test holds labels that y does not have ({strange.tolist()[0]!r}) and nobody can learn; drop these rows."
+            f"y_test holds labels that y does not have ({strange.tolist()[0]!r}) and no model can learn; drop the rows."
         )
     return found
 

@@ -39,19 +39,19 @@ def in_run_nodes(
 ) -> Valuation:
     """Values of training nodes along one run of gradient descent on a graph convolution network of two layers.
 
-    A node's loss is that of its own label; the whole graph, with the features of all nodes, is there throughout.
+    A node's loss is that of its own label; the whole graph, with the features of all nodes, is used throughout.
 
     Parameters
     ----------
     adjacency, X, y, train, test
-        As in `value_nodes`, in the same forms. Directions and weights of edges do not count, self-loops and repeated
+        As in `value_nodes`, in the same forms. Directions and weights of edges are ignored, self-loops and repeated
         edges are merged; features are used as they are.
     hidden : int, default=16
         Units of the hidden layer.
     order, epochs, batch_size, lr, progress
         As in `in_run_values`.
     seed : int, default=0
-        Seed of the first weights and of the batches.
+        Seed of the initial weights and of the batches.
     device : str, default="auto"
         As in `in_run_shapley`.
 
@@ -105,7 +105,7 @@ def _normalised(edges: sparse.csr_array) -> sparse.csr_array:
 
 
 class Sparse:
-    """A fixed sparse matrix that multiplies tensors, and is differentiated through both ways, any number of times."""
+    """A fixed sparse matrix times tensors, differentiable forwards and backwards, any number of times."""
 
     def __init__(self, matrix: Tensor, transposed: Tensor) -> None:
         self.matrix, self.transposed = matrix, transposed
@@ -150,12 +150,12 @@ def _as_tensor(matrix: sparse.csr_array, device: torch.device) -> Tensor:
     matrix = sparse.csr_array(matrix, dtype=np.float32)
     starts, columns, entries = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torch calls its sparse matrices a beta
+        warnings.simplefilter("ignore", UserWarning)  # torch warns that sparse matrices are in beta
         return torch.sparse_csr_tensor(starts, columns, entries, matrix.shape, device=device)
 
 
 def _first_weights(n_features: int, hidden: int, n_classes: int, seed: int, device: torch.device) -> Params:
-    """Weights drawn as Glorot does, biases of zero."""
+    """Glorot's random weights, and biases of zero."""
     generator = torch.Generator().manual_seed(seed)
 
     def drawn(n_in: int, n_out: int) -> Tensor:

@@ -32,7 +32,7 @@ from localshapley.supports.nearest import rows_within
 from localshapley.valuation import Cost, Valuation
 
 DOUBT = 1e-12
-"""Share of the squared lengths of rows by which their distances may differ and still be in doubt."""
+"""Distances that differ by less than this share of the rows' squared lengths are computed again, exactly."""
 
 
 def knn_shapley(
@@ -85,7 +85,7 @@ def knn_shapley(
     codes, truths = plain(task.codes, np.int64), plain(task.y_test, np.int64)
     index = np.arange(len(codes), dtype=np.uint64)
     mask = np.uint64(2 ** int(index[-1]).bit_length() - 1)
-    # Products of centred rows measure them fast; what they leave open is measured again, from the rows themselves.
+    # Products of centred rows give distances fast; those too close to call are computed again from the rows.
     by_products = name == "euclidean" and not sparse.issparse(task.X)
     rows, test_rows = _plain_rows(task) if by_products else (np.empty((len(codes), 0)), np.empty((len(truths), 0)))
     centre = rows.mean(axis=0)
@@ -160,7 +160,7 @@ def threshold_knn_shapley(
 
     def work(tests: slice) -> Floats:
         values, some = np.zeros(len(codes)), test_rows[tests]
-        if by_products:  # a search that may be off in the last digits finds a few more, and these are measured
+        if by_products:  # a search that is subject to rounding finds a few more, and these are measured
             found = rows_within(rows - centre, some - centre, radius * (1 + 1e-6))
         else:
             found = rows_within(rows, some, radius, name, params)
@@ -204,7 +204,7 @@ def _plain_rows(task: Task) -> tuple[Floats, Floats]:
 
 
 def _ordered_bits(away: Floats) -> Masks:
-    """Bits that sort as the numbers do; those of numbers that are not negative do by themselves."""
+    """Bits that sort as the numbers do; those of non-negative numbers already do."""
     bits = away.view(np.uint64)
     if away.min(initial=0.0) < 0:
         negative = away < 0
@@ -220,7 +220,7 @@ def _over_blocks(
     progress: ProgressSetting,
     max_distances: int,
 ) -> Valuation:
-    """Add up the values of blocks of test rows, in their order whatever the threads."""
+    """Add up the values of blocks of test rows, in order, however many threads there are."""
     watch = Stopwatch()
     n_rows, n_tests = checked.task.X.shape[0], checked.task.X_test.shape[0]
     size = max(1, min(max_distances // n_rows, 128))
@@ -230,7 +230,7 @@ def _over_blocks(
     with (
         announcing_compilation(progress),
         Progress(progress, n_tests, "valuing by test rows") as bar,
-        threadpool_limits(1),  # blocks are done side by side already
+        threadpool_limits(1),  # blocks already run in parallel
         ThreadPoolExecutor(n_threads) as threads,
     ):
         for start in range(0, len(blocks), n_threads):

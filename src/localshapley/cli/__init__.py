@@ -63,7 +63,7 @@ def main() -> None:
 
 
 def _explain(error: Any) -> int:
-    """Say what went wrong on one line, and return the status to end with."""
+    """Say what went wrong on one line, and return the exit status."""
     if type(error).__name__ == "Abort":
         return INTERRUPTED
     status = FAILED

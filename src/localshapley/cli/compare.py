@@ -60,7 +60,7 @@ def _read_values(path: Path) -> pd.Series:
         try:
             return ls.load(path).to_frame()["value"]
         except LocalShapleyError:
-            pass  # a table of another make
+            pass  # a table that something else wrote
     table = read_table(path)
     if "value" not in table.columns:
         raise LocalShapleyError(f"{path} has no column 'value'; give a result of localshapley value --out.")

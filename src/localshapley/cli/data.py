@@ -45,7 +45,7 @@ class Data:
 
 
 def load_data(run: Run) -> Data:
-    """Read the tables and prepare them; what is learnt for that is learnt from the training rows."""
+    """Read the tables and prepare them; the preparation is learnt from the training rows."""
     from localshapley.inputs.preparing import labels_of, prepare
 
     train, test = _read(run)
@@ -61,7 +61,7 @@ def load_data(run: Run) -> Data:
         y_test = labels_of(test[run.target])[0].astype(y.dtype if y.dtype.kind != "U" else str)
     steps = prepared.steps
     if regression and run.task == "auto" and y.dtype.kind in "iu":
-        steps = [*steps, f"the target {run.target!r} taken for amounts; if they are classes: --task classification"]
+        steps = [*steps, f"the target {run.target!r} treated as amounts; if they are classes: --task classification"]
     return Data(rows, prepared.X, y, prepared.X_test, y_test, owner, regression, steps)
 
 
@@ -106,7 +106,7 @@ def _no_column(option: str, name: str, table: pd.DataFrame, path: Path) -> Inval
 
 
 def _split(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Set test rows aside, classes in proportion where that can be done; rows keep their order."""
+    """Set test rows aside, classes in proportion where possible; rows keep their order."""
     import numpy as np
     from sklearn.model_selection import train_test_split
 

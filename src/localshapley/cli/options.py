@@ -13,13 +13,13 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
-"""Statuses that a command ends with, besides 0."""
+"""Exit statuses of a command, besides 0."""
 DATA, VALUING, OUTPUT = "The data", "The valuation", "The output"
 """Panels of the help."""
 
 
 def option(text: str, panel: str, *names: str, **more: Any) -> Any:
-    """An option in a panel of the help; its default is said in the text, where it says something."""
+    """An option in a panel of the help; its default is given in the text, where it is of interest."""
     return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False, **more)
 
 
@@ -104,7 +104,7 @@ def takes_groups(command: Callable[..., None]) -> Callable[..., None]:
     for name, parameter in inspect.signature(command).parameters.items():
         own = parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name])
         flat += _parameters(groups[name]) if name in groups else [own]
-    flat.sort(key=lambda p: p.default is not Parameter.empty)  # what must be given comes first in the help
+    flat.sort(key=lambda p: p.default is not Parameter.empty)  # required options come first in the help
 
     @wraps(command)
     def wrapper(**given: Any) -> None:

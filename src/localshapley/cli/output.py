@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class Output:
-    """How a command speaks: answers on standard output, all else on standard error."""
+    """What a command prints: answers on standard output, all else on standard error."""
 
     json: Annotated[
         bool, option("Print one JSON document; everything else goes to standard error.", OUTPUT, "--json")
@@ -36,12 +36,12 @@ class Output:
             text = json.dumps(plain({"localshapley": __version__, **document}), indent=1, allow_nan=False)
         try:
             print(text, flush=True)
-        except BrokenPipeError:  # the reader has seen enough, and files are written by now
+        except BrokenPipeError:  # the reader has closed the pipe, and files are written by now
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def plain(value: Any) -> Any:
-    """Numbers, texts, lists and dicts in place of everything else; what is not a number becomes null."""
+    """Numbers, strings, lists and dicts in place of everything else; NaN and infinity become null."""
     import numpy as np
     import pandas as pd
 

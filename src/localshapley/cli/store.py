@@ -58,7 +58,7 @@ def verify(path: StorePath) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Store]:
-    """Open a store that is there; any error becomes one line and status 1."""
+    """Open an existing store; any error becomes one line and status 1."""
     from localshapley.store import Store, StoreError
 
     try:
@@ -74,5 +74,5 @@ def _opened(path: Path) -> Iterator[Store]:
 
 
 def _one_line(text: str) -> str:
-    """Leave out what could change the look of the terminal."""
+    """Replace characters that could change the look of the terminal."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from localshapley.tasks import Curves
 
 CURVE_ROWS = 2000
-"""Selection curves are drawn by themselves for tables of up to so many training rows."""
+"""Selection curves are drawn by default for tables of up to this many training rows."""
 
 
 @dataclass(kw_only=True)
@@ -86,7 +86,7 @@ def _check(run: Run, files: Files) -> None:
 
 
 def _labelled(valuation: ls.Valuation, data: Data) -> pd.DataFrame:
-    """The values of rows beside their labels and owners; those of owners as they are."""
+    """The values of rows beside their labels and owners; values of owners as they are."""
     frame = valuation.to_frame()
     if valuation.unit != "row":
         return frame

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ALIASES = {"tree": "tree-node"}
 """Short names of supports."""
 NEED_A_GRAPH = ("Hops",)
-"""Supports that a table cannot have, though a number is all that they take."""
+"""Supports that a table cannot use, though a number is all that they take."""
 NUMBERS: dict[Any, Any] = {"int": int, "float": float, int: int, float: float}
 """How the size of a support is read, by its annotation, which most modules keep as text."""
 
@@ -36,7 +36,7 @@ def problem(run: Run, data: Data) -> dict[str, Any]:
     if run.play_owners and data.owner is None:
         raise InvalidArgumentError("--play-owners needs the column that names the owners: --owner COLUMN.")
     return {
-        "X": pd.DataFrame(data.X, index=data.rows.index),  # so that values go by the names of the rows
+        "X": pd.DataFrame(data.X, index=data.rows.index),  # so that values are indexed by the names of the rows
         "y": data.y,
         "X_test": None if data.X_test is None else pd.DataFrame(data.X_test),
         "y_test": data.y_test,
@@ -95,7 +95,7 @@ def _loaded(run: Run, output: Output) -> Data:
 
 
 def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
-    """What a valuation is, for a document."""
+    """The description of a valuation, for a document."""
     names = ("model", "score", "support", "method", "stopped", "notes", "relative_error", "unit")
     cost = valuation.cost
     return {
@@ -111,20 +111,20 @@ def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
 
 
 def check_folder(path: Path | None) -> None:
-    """Refuse a file in a folder that is not there before anything is trained."""
+    """Refuse a file in a folder that does not exist, before anything is trained."""
     if path is not None and not path.absolute().parent.is_dir():
         raise InvalidArgumentError(f"{path} cannot be written: the folder {path.parent} does not exist.")
 
 
 def whole_or_share(n: float) -> float:
-    """Whole numbers of rows as such, shares as they are."""
+    """A whole number of rows as an int, a share as it is."""
     if n > 1 and n % 1:
         raise InvalidArgumentError(f"-n must be a whole number of rows, or a share below 1; got {n}.")
     return int(n) if n >= 1 else n
 
 
 def end(valuation: ls.Valuation) -> None:
-    """End a command whose answer is out; the status says if the run was cut short."""
+    """End a command after its answer; the exit status says if the run was cut short."""
     if valuation.stopped == "interrupted":
         raise typer.Exit(INTERRUPTED)
 

@@ -63,7 +63,7 @@ class Coalitions:
         return [self.part(a, b) for a, b in pairwise(cuts)]
 
     def bounded(self, n_tests: int) -> list[Coalitions]:
-        """Cut into parts of at most so many test rows, or of one coalition."""
+        """Cut into parts of at most `n_tests` test rows, or of one coalition."""
         parts, start = [], 0
         while start < len(self):
             stop = int(np.searchsorted(self.test_indptr, self.test_indptr[start] + n_tests, side="right")) - 1

@@ -1,4 +1,4 @@
-"""Every subset of every support: once each at its pivot, or again and again as the slower methods have it."""
+"""Every subset of every support: once each at its pivot, or repeatedly, as in the slower methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
 
 MAX_COUNTED = 2**26
-"""Up to so many subsets (or steps of the count) `|𝒮|` is counted, beyond it is estimated."""
+"""Up to this many subsets (or steps of the count) `|𝒮|` is counted; beyond, it is estimated."""
 
 
 class Pivots:
@@ -38,7 +38,7 @@ class Pivots:
         self._walk = stack, *make_room(n_games)
 
     def take(self, size: int) -> Batch | None:
-        """Return the next coalitions, at most `size`; None when every subset was given out."""
+        """Return the next coalitions, at most `size`; None when every subset has been given out."""
         from localshapley.kernels.pivots import fill_batch
 
         graph = self._graph
@@ -56,7 +56,7 @@ class Pivots:
 
 
 class Separate:
-    """Every subset of every support, trained anew for each test row, and for each player too if `by_player`.
+    """Every subset of every support, trained again for each test row, and for each player too if `by_player`.
 
     `graph` must be unmerged: a game is a test row here.
     """
@@ -94,7 +94,7 @@ class Separate:
 
 
 def _room(size: int, n_players: int, n_tests: int, n_games: int) -> BatchArrays:
-    """Arrays for `size` coalitions with so many players, test rows and games in all."""
+    """Arrays for `size` coalitions with the given total numbers of players, test rows and games."""
     indptr, test_indptr, game_indptr = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
     players, tests, games = (np.empty(n, dtype=np.int32) for n in (n_players, n_tests, n_games))
     return indptr, players, test_indptr, tests, game_indptr, games
@@ -112,7 +112,7 @@ class Levels:
         `|𝒮|`, the number of distinct subsets; an estimate where `lsmr_stderr` is not 0.
     lsmr_stderr : int
     growth : list of (T, |𝒮_T|)
-        Distinct subsets of the first `T` test rows; per test row they grow fewer (Corollary 1 of the paper).
+        Distinct subsets of the first `T` test rows; fewer per test row as `T` grows (Corollary 1 of the paper).
     """
 
     global_: int
@@ -160,8 +160,8 @@ def count_distinct(
     """Count `|𝒮|`; returns it with a standard error, 0 where the count is exact.
 
     Beyond `max_counted` subsets, where the walk does not end soon either, the share of subsets that are new to
-    their game is sampled, games in proportion to `2^n` (Karp and Luby's estimate of a union). Whole numbers
-    carry the powers of two, which floats cannot hold.
+    their game is sampled, games in proportion to `2^n` (Karp and Luby's estimate of a union). The powers
+    of two are integers, since floats cannot hold them.
     """
     from localshapley.kernels.pivots import count_new, sample_new
 

@@ -25,7 +25,7 @@ class Strata:
         First stratum of each game; size `k` of game `g` is stratum ``indptr[g] + k - 1``.
     game, k, n : arrays of shape (n_strata,)
     n_subsets, log_subsets : arrays of shape (n_strata,)
-        `C(n, k)`, infinite where no float holds it, and its logarithm.
+        `C(n, k)`, infinite where a float would overflow, and its logarithm.
     position : array of shape (n_strata,)
         The size on a scale from −1 to 1 on which sizes are drawn evenly.
     """
@@ -99,7 +99,7 @@ class Collection:
         return float(np.abs(self.scores).max(initial=0.0)) or 1.0
 
     def reserve(self, n_rows: int, n_players: int) -> None:
-        """Make room for so many more rows and players."""
+        """Make room for `n_rows` more rows and `n_players` more players."""
         from localshapley.kernels.draws import rehash
 
         rows, filled = self.n_rows + n_rows, int(self.indptr[self.n_rows]) + n_players
@@ -116,7 +116,7 @@ class Collection:
             rehash(self.table, self.keys, self.n_rows)
 
     def add_sure(self, coalitions: list[Indices]) -> Ints:
-        """Put in coalitions that are trained for certain; returns their rows."""
+        """Add coalitions that are sure to be trained; returns their rows."""
         from localshapley.kernels.draws import keep
 
         self.reserve(len(coalitions), sum(map(len, coalitions)))

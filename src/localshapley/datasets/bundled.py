@@ -8,7 +8,7 @@ from localshapley.datasets.dataset import Dataset
 
 
 def load_bundled(name: str, *, test_size: float = 0.3, seed: int = 0) -> Dataset:
-    """Load one of them, classes in proportion in both parts."""
+    """Load one of them, with classes in proportion in both parts."""
     from sklearn import datasets
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler

@@ -1,4 +1,4 @@
-"""MNIST through the eyes of a small convolutional network: the features of the paper's experiments."""
+"""MNIST as features of a small convolutional network, as in the paper's experiments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files: found in a folder or downloaded, and never read before their checksum is the one expected."""
+"""Data files: found in a folder or downloaded, and read only after their checksum is verified."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from localshapley.errors import LocalShapleyError
 
 VARIABLE = "LOCALSHAPLEY_DATA"
 """Environment variable that names the folder of the data files."""
-TIMEOUT = 30  # seconds that a server may keep silent
+TIMEOUT = 30  # seconds to wait for a silent server
 
 
 class DataError(LocalShapleyError, OSError):
-    """A data file is not there, cannot be downloaded, or is not the file that it should be."""
+    """A data file is missing, cannot be downloaded, or is not the file that it should be."""
 
 
 class File(NamedTuple):
@@ -39,7 +39,7 @@ class File(NamedTuple):
 
 
 def read(file: File, data_home: str | os.PathLike[str] | None = None) -> bytes:
-    """Contents of a data file, after a look at its checksum; downloaded where it is not there.
+    """Contents of a data file, once its checksum is verified; downloaded if it is missing.
 
     Parameters
     ----------
@@ -64,13 +64,13 @@ def _read(path: Path, file: File) -> bytes:
             raise DataError(f"{str(path)!r} cannot be unpacked ({error}); delete it and load again.") from error
     if not _is_right(contents, file):
         raise DataError(
-            f"{str(path)!r} has another checksum than the published file and was not read; delete it and load again."
+            f"{str(path)!r} was not read: its checksum is not that of the published file; delete it and load again."
         )
     return contents
 
 
 def _download(file: File, home: Path) -> bytes:
-    """Download a file to its place, which it takes when it is complete and right."""
+    """Download a file; it is put in its place only when it is complete and right."""
     path = home / file.path
     try:
         with urlopen(file.url, timeout=TIMEOUT) as answer:
@@ -81,7 +81,7 @@ def _download(file: File, home: Path) -> bytes:
             f"{file.path}, or name the folder that has it by data_home or the environment variable {VARIABLE}."
         ) from error
     if not _is_right(contents, file):
-        raise DataError(f"{file.url} gave a file with another checksum than the published one; it was not kept.")
+        raise DataError(f"{file.url} gave a file whose checksum is not the published one; it was not kept.")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_bytes(contents)

@@ -31,7 +31,7 @@ def load_mnist(
     ----------
     n_train, n_test : int, default=1000
     seed : int, default=0
-        Seed of the draw. With the same seed more rows begin with those that fewer rows have.
+        Seed of the draw. With the same seed, a larger sample begins with the rows of a smaller one.
     data_home : path, optional
         As in `load_graph`.
 

@@ -18,7 +18,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 PLANETOID = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"
 PYGCN = "https://raw.githubusercontent.com/tkipf/pygcn/master/data/cora"
 
-# Every file is pinned by its checksum, whatever the branch of the source moves to.
+# Every file is pinned by its checksum, however the branch of the source changes.
 CHECKSUMS = {
     "cora": {
         "allx": "9419ba2f26f5c35243db64aba110e0f35a04851609e0dc5433450676ca6b8543",
@@ -89,7 +89,7 @@ def load_graph(name: str, *, data_home: str | os.PathLike[str] | None = None, so
     name : {"cora", "citeseer", "pubmed"}
     data_home : path, optional
         Folder of the data files; by default that of the environment variable ``LOCALSHAPLEY_DATA``, else
-        ``~/localshapley_data``. What is not there is downloaded, and its checksum looked at before it is read.
+        ``~/localshapley_data``. Missing files are downloaded; checksums are verified before files are read.
     source : {"planetoid", "content"}, default="planetoid"
         ``"content"`` reads Cora's original text files instead, whose nodes come in another order and whose classes have
         names; nodes 500 to 1,499 are the test set.
@@ -105,7 +105,7 @@ def load_graph(name: str, *, data_home: str | os.PathLike[str] | None = None, so
     if source == "planetoid":
         return _load_planetoid(name, data_home)
     if name != "cora":
-        raise InvalidArgumentError(f"source='content' is for 'cora' alone; got name={name!r}. Use source='planetoid'.")
+        raise InvalidArgumentError(f"source='content' is only for 'cora'; got name={name!r}. Use source='planetoid'.")
     return _load_content(data_home)
 
 
@@ -158,12 +158,12 @@ def _adjacency(rows: Ints, columns: Ints, n_nodes: int) -> sparse.csr_matrix:
 
 
 def unpickle(contents: bytes) -> Any:
-    """Read a pickle that holds arrays, sparse matrices and lists of neighbours, and can name nothing else."""
+    """Read a pickle of arrays, sparse matrices and lists of neighbours; anything else in it is refused."""
     return _Unpickler(io.BytesIO(contents), encoding="latin1").load()
 
 
 class _Matrix:
-    """What a pickle says of a CSR matrix: `data`, `indices`, `indptr` and `_shape`."""
+    """The contents of a pickled CSR matrix: `data`, `indices`, `indptr` and `_shape`."""
 
 
 class _Unpickler(pickle.Unpickler):
@@ -178,7 +178,7 @@ class _Unpickler(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.admitted:
-            raise DataError(f"the file names {module}.{name}, which has no place in a data set; it was not read.")
+            raise DataError(f"the file names {module}.{name}, which does not belong in a data set; it was not read.")
         return self.admitted[module, name]
 
 

@@ -41,7 +41,7 @@ def load_tabular(
 ) -> Dataset:
     """Load rows of Adult (who earns over 50K) or Bank Marketing (who takes the offer), drawn at random.
 
-    Numbers are scaled and categories get a feature each, as learnt from the training rows. The length of the call is
+    Numbers are scaled and each category becomes a feature, as learnt from the training rows. The length of the call is
     left out of Bank Marketing: it is known only afterwards.
 
     Parameters

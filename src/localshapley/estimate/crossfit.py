@@ -1,4 +1,4 @@
-"""What the draws of a round say: values by each fold, their variances and covariances.
+"""Estimates from the draws of a round: values by each fold, their variances and covariances.
 
 In a round each game and size draws subsets without replacement among those not known yet, and deals them to folds.
 Given everything but fold `j`, its draws are again such a sample, so that Horvitz–Thompson weights are exact, and a
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from localshapley.kernels import surrogate
 
 N_BINS = 8  # of the sizes, in the variance model
-N_SPREAD = 64  # columns that stand for the covariances: one bit of a word each
+N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
 
 
 class CrossFit:
-    """Surrogates fitted to a round, each without one of its folds, and what that fold makes of them.
+    """Surrogates fitted to a round, each without one of its folds, and the values after correction by that fold.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class CrossFit:
     def variance(self) -> Floats:
         """Variance of the values: `Σ (1−π)/π²·y_S(z)²` over the draws, mixed with what the variance model expects.
 
-        The model's part is never 0 where something was left to chance, however the draws fell.
+        The model's part is never 0 where anything was sampled, whatever the draws were.
         """
         from localshapley.kernels.surrogate import add_variances
 
@@ -75,7 +75,7 @@ class CrossFit:
             p + graph.by_player(np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
         )
         first = np.maximum(first, 0.0)
-        # Few draws of uneven weight know their own variance badly: 1 + 1/(effective number of draws).
+        # A few draws of uneven weight estimate their own variance badly: 1 + 1/(effective number of draws).
         seen = first + self._tuning.inflation * np.divide(second, first, out=np.zeros_like(first), where=first > 0)
         # A stratum's U·(1−p)/p subsets of weight 1/(k·C) or 1/((n−k)·C), spread evenly over the players.
         log_share = drawn.log_share()
@@ -101,7 +101,7 @@ class CrossFit:
         return of_player
 
     def _by_row(self, residual: Floats) -> tuple[SubsetArrays, Floats, Floats, surrogate.Drawn]:
-        """The draws of the round and what the surrogate left over of them, as kernels take them."""
+        """The draws of the round and their residuals, as kernels take them."""
         collection = self._drawn.collection
         pair_indptr = np.searchsorted(self._row, np.arange(collection.n_rows + 1))
         subsets = collection.indptr, collection.players, pair_indptr, self._game.astype(np.int32)
@@ -136,7 +136,7 @@ class CrossFit:
             values,
             residual,
         )
-        # Games do not touch each other's results, so that threads change no bit.
+        # Games do not affect each other's results, so threads change nothing.
         cuts = np.unique(np.linspace(0, graph.n_games, 8 * cpu_count() + 1).astype(int))
         with ThreadPoolExecutor(cpu_count()) as threads:
             list(threads.map(lambda cut: estimate_games(cut[0], cut[1], *arguments), pairwise(cuts.tolist())))
@@ -145,7 +145,7 @@ class CrossFit:
         return values, residual
 
     def _weights(self) -> Floats:
-        """Weights of the fit: what a subset's residual adds to the variance, over its chance to be in the fit."""
+        """Weights of the fit: what a subset's residual adds to the variance, over its probability in the fit."""
         drawn, strata, stratum = self._drawn, self._drawn.strata, self._stratum
         log_pi = self._log_pi[self._row]
         log_root = 0.5 * np.log(strata.k * (strata.n - strata.k))
@@ -158,7 +158,7 @@ class CrossFit:
         return weight
 
     def _variance_of(self, residual: Floats, y: Floats, gain: Floats) -> Floats:
-        """The variance model of the draws that were left to chance."""
+        """The variance model of the draws outside strata that are taken whole."""
         drawn = self._drawn
         sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
         surprise = max(float(np.mean(gain**2)), float(np.mean(y**2)) if len(y) else 0.0)
@@ -205,8 +205,8 @@ def _without_pooled_level(
 def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: float, prior: float) -> Floats:
     """Variance of the residuals of each stratum: a factor of the game times a factor of the size.
 
-    Both are drawn towards the pooled variance, so that a game without a surprise so far is not taken for certain;
-    and that to one `surprise`, the square of a score, among all draws.
+    Both are shrunk towards the pooled variance, so that a game without a surprise so far does not count as certain;
+    and that towards one `surprise`, the square of a score, among all draws.
     """
     n_games = len(strata.indptr) - 1
     bin_of = np.minimum(((strata.position + 1) / 2 * N_BINS).astype(np.int64), N_BINS - 1)

@@ -67,22 +67,22 @@ class Drawn:
 
     @property
     def left_to_chance(self) -> float:
-        """Expected number of draws outside of strata that are taken whole."""
+        """Expected number of draws outside strata that are taken whole."""
         return float(self.expected[self.expected < self.unknown].sum())
 
     def log_share(self) -> Floats:
-        """Logarithm of the chance of a stratum's unknown subsets to be drawn from it."""
+        """Logarithm of the probability that an unknown subset of a stratum is drawn from it."""
         return self._log_share(self.expected, self.known)
 
     def log_inclusion(self, row: Ints, stratum: Ints) -> Floats:
-        """For every row: logarithm of the chance to be drawn by any of its games; pairs as of `inner_pairs`."""
+        """For every row: logarithm of the probability that any of its games draws it; pairs as from `inner_pairs`."""
         folds = self.folds
         out = _log_union(row, self.log_share()[stratum], len(folds))
         out[(np.arange(len(folds)) >= self.before) & (folds < 0)] = 0.0
         return out
 
     def log_own_inclusion(self, row: Ints, stratum: Ints) -> Floats:
-        """For rows that a single fold drew: logarithm of the chance that it did, given all the other folds."""
+        """For rows that a single fold drew: logarithm of the probability that it did, given all the other folds."""
         folds, drawn = self.folds, self.counts.sum(axis=1)
         out = np.zeros(len(folds))
         for f in range(self.n_folds):
@@ -100,7 +100,7 @@ class Drawn:
 
 
 def inner_pairs(collection: Collection, strata: Strata) -> tuple[Ints, Ints, Ints]:
-    """Pairs of a row and a game that is larger than it: place among all pairs, row and stratum."""
+    """Pairs of a row and a game larger than it: position among all pairs, row and stratum."""
     collection.gather()
     row = np.repeat(np.arange(len(collection.pair_indptr) - 1), np.diff(collection.pair_indptr))
     k = collection.sizes[row]

@@ -35,7 +35,7 @@ def weight_table(sizes: Ints) -> tuple[Ints, Floats, Floats]:
 
 
 class ExactSum:
-    """Values as sums over all subsets; the sums run in the order of the coalitions, whatever the batches."""
+    """Values as sums over all subsets; they are summed in the order of the coalitions, whatever the batches."""
 
     def __init__(self, graph: SupportGraph, *, per_test: bool = False) -> None:
         self._graph = graph
@@ -62,7 +62,7 @@ class ExactSum:
             )
 
     def _slot(self, batch: Batch) -> int:
-        """Place of the batch's one player and one test row in the matrix."""
+        """Position of the batch's one player and one test row in the matrix."""
         if self._matrix is None:
             return -1
         indptr, players = self._graph.N

@@ -1,4 +1,4 @@
-"""The numbers that the sampled estimator is tuned by; none of them can bias it.
+"""The settings that tune the sampled estimator; none of them can bias it.
 
 docs/decisions/0006-sampling.md has the measurements behind them.
 """
@@ -15,28 +15,28 @@ class Tuning:
     Attributes
     ----------
     first_draws, least_draws : int
-        Draws of each game in the first round, where a target is to be reached, and where a budget is to be spent.
+        Draws per game in the first round, where there is a target to reach, and where there is a budget to spend.
     easy_game : int
-        Subsets; so few are cheaper to train than to sample to any target worth having.
+        Games with up to this many subsets are cheaper to train whole than to sample to any useful target.
     max_growth : float
-        Of a round over all before, on the way to a target.
+        Growth of a round over all rounds before, on the way to a target.
     n_folds, few_folds : int
-        Folds of a round, and where games have fewer than eight draws.
+        Folds of a round, and those where games have fewer than eight draws.
     pooled_ridge, level_ridge, player_ridge : float
-        Of the curve over sizes that all games share, of a game's own curve, and of players and slopes (times the number
-        of players).
+        Ridges of the curve over sizes that all games share, of a game's own curve, and of players and slopes (times the
+        number of players).
     max_steps, precision
-        Steps of conjugate gradients in a fit, and the precision at which they end before.
+        Steps of conjugate gradients in a fit, and the precision at which they stop earlier.
     least_weight : float
-        In the fit, of subsets that are sure to be drawn.
+        Weight in the fit of subsets that are sure to be drawn.
     prior_draws : float
-        At the pooled variance, for each factor of the variance model.
+        Prior draws at the pooled variance, for each factor of the variance model.
     inflation : float
-        Of the variance, times 1 / (effective number of draws).
+        Inflation of the variance, times 1 / (effective number of draws).
     smoothing : float
         Share of the variance model in a residual's variance.
     max_spread : int
-        Players up to which the columns that stand for the covariances are kept.
+        Number of players up to which the columns that represent the covariances are kept.
     """
 
     first_draws: int = 6
@@ -58,4 +58,4 @@ class Tuning:
 
 
 TUNED = Tuning()
-"""As it is measured to be best."""
+"""The settings that measured best."""

@@ -1,1 +1,1 @@
-"""What the user gave, checked and brought to one form: rows, labels, folds, models, graphs, tables in files."""
+"""What the user gave, checked and converted to one form: rows, labels, folds, models, graphs, tables in files."""

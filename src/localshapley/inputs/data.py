@@ -13,7 +13,7 @@ from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError
 
 MANY_NUMBERS = 50
-"""Whole numbers are classes up to so many different ones, and amounts beyond."""
+"""Whole numbers with up to this many different values are classes, with more they are amounts."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
 
 
 def read_table(X: Any, y: Any) -> Data:
-    """Check rows and labels of which folds will test each other."""
+    """Check rows and labels that will test each other in folds."""
     rows = _read_rows("X", X)
     labels = _read_labels("y", y, rows.shape[0], "X")
     return Data(rows, labels, None, labels[:0], _index_of(X, y))
 
 
 def known_table(X: Any) -> Any:
-    """Tables of other libraries (polars, pyarrow) as pandas, sparse ones in a form that has rows."""
+    """Tables of other libraries (polars, pyarrow) as pandas, sparse ones in a form that can be indexed by rows."""
     if sparse.issparse(X):
         return sparse.csr_matrix(X)
     return X.to_pandas().rename_axis("row") if hasattr(X, "to_pandas") else X
@@ -172,12 +172,12 @@ def as_amounts(name: str, y: AnyArray) -> AnyArray:
         ) from None
     if not np.isfinite(numbers).all():
         where = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise InvalidArgumentError(f"{name} is infinite at row {where}; drop or bound it.")
+        raise InvalidArgumentError(f"{name} is infinite at row {where}; drop or clip it.")
     return numbers
 
 
 def are_amounts(y: AnyArray) -> bool:
-    """Whether labels are amounts rather than classes: fractions, or more different whole numbers than classes have.
+    """Whether labels are amounts rather than classes: fractions, or too many different whole numbers to be classes.
 
     >>> are_amounts(np.array([0, 1, 1])), are_amounts(np.array([0.5, 2])), are_amounts(np.arange(51))
     (False, True, True)
@@ -188,7 +188,7 @@ def are_amounts(y: AnyArray) -> bool:
 
 
 def encode(labels: AnyArray, classes: AnyArray) -> tuple[Ints, AnyArray]:
-    """Codes of labels; a label that is no class has code −1, −2, ... and is listed as unseen."""
+    """Codes of labels; a label that is not a class has code −1, −2, ... and is listed as unseen."""
     position = {label: code for code, label in enumerate(classes.tolist())}
     unseen: dict[Any, int] = {}
     codes = np.array(

@@ -1,4 +1,4 @@
-"""Rows through a network that is trained already."""
+"""Embeds rows with a network that is already trained."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy import sparse
 from localshapley.arrays import Floats
 
 ENCODED_AT_ONCE = 256
-"""Rows that an encoder takes in one go."""
+"""Number of rows that an encoder takes at a time."""
 
 
 def encode(module: Any, X: Any) -> Floats:
-    """Embed rows by a torch module: in evaluation mode, some at a time, where the module is.
+    """Embed rows with a torch module: in evaluation mode, some at a time, on the module's device.
 
     Parameters
     ----------

@@ -16,12 +16,12 @@ Fold: TypeAlias = tuple[Ints, Ints]
 def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fold]:
     """Split rows into folds: `cv` is their number, a splitter of scikit-learn, or pairs (training rows, test rows).
 
-    A number shuffles the rows, and keeps classes in proportion.
+    With a number, rows are shuffled, and classes are kept in proportion.
     """
     n_rows = len(y)
     if isinstance(cv, int | np.integer) and not isinstance(cv, bool):
         if not 2 <= cv <= n_rows:
-            raise InvalidArgumentError(f"cv must be a number of folds from 2 to the {n_rows} rows; got {cv!r}.")
+            raise InvalidArgumentError(f"cv must be a number of folds from 2 to {n_rows} (one per row); got {cv!r}.")
         if classifier:
             labels, counts = np.unique(y, return_counts=True)
             if counts.min() < 2:

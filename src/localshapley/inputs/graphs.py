@@ -22,7 +22,7 @@ class NodeData(NamedTuple):
         True where two nodes are joined, either way; no self-loops.
     features : CSR array of shape (n_nodes, n_features)
     labels : array of shape (n_nodes,)
-        As they were given; those of nodes that are neither in `train` nor in `test` are anything.
+        As they were given; those of nodes that are neither in `train` nor in `test` may be anything.
     train, test : arrays
         Node numbers; no node is in both.
     """
@@ -82,7 +82,7 @@ def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
             f"type {pairs.dtype}. Wrap a dense matrix with scipy.sparse.csr_array(matrix)."
         )
     if pairs.size and pairs.min() < 0:
-        raise InvalidArgumentError(f"adjacency names node {pairs.min()}; nodes count from 0.")
+        raise InvalidArgumentError(f"adjacency names node {pairs.min()}; nodes are numbered from 0.")
     given = max(given, int(pairs.max(initial=-1)) + 1)
     if given > n_nodes:
         raise InvalidArgumentError(
@@ -96,16 +96,16 @@ def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
 
 
 def read_features(X: Any) -> sparse.csr_array:
-    """Read features as a matrix of its own, without explicit zeros."""
+    """Read features as a new matrix, without explicit zeros."""
     try:
         table = X if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
-        features = sparse.csr_array(table, dtype=np.float64, copy=True)  # what follows works in place
+        features = sparse.csr_array(table, dtype=np.float64, copy=True)  # changed in place below
     except (TypeError, ValueError):
         raise InvalidArgumentError("X must be a matrix of numbers with one row for each node.") from None
     if features.ndim != 2:
         raise InvalidArgumentError(f"X must have two dimensions (nodes, features); got {features.ndim}.")
     if not np.isfinite(features.data).all():
-        raise InvalidArgumentError("X holds missing values (NaN) or infinity; fill or bound these entries.")
+        raise InvalidArgumentError("X holds missing values (NaN) or infinity; fill or clip these entries.")
     features.sum_duplicates()
     features.eliminate_zeros()
     return features

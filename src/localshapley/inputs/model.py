@@ -1,4 +1,4 @@
-"""The estimator behind the `model` argument: checks, and what can be told of it without training coalitions."""
+"""The estimator behind the `model` argument: checks, and what is known about it without training coalitions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check_estimator(estimator: Any) -> None:
 def fitting(data: Data, estimator: Any) -> Data:
     """The data in the form that an estimator takes: frames where it may read columns by name, else arrays.
 
-    NaN is let through only where the estimator says that it takes it.
+    NaN is let through only where the estimator says that it accepts it.
     """
     if takes_kernel(estimator) and data.X.shape[0] != data.X.shape[1]:
         raise InvalidArgumentError(
@@ -50,12 +50,12 @@ def fitting(data: Data, estimator: Any) -> Data:
     for name, table in (("X", data.X), ("X_test", data.X_test)):
         values = numbers_in(table)
         if np.isinf(values).any():
-            raise InvalidArgumentError(f"{name} holds infinity; drop or bound these entries.")
+            raise InvalidArgumentError(f"{name} holds infinity; drop or clip these entries.")
         if np.isnan(values).any() and not _takes_missing(estimator):
             raise InvalidArgumentError(
                 f"{name} holds {int(np.isnan(values).sum())} missing values (NaN), which "
-                f"{type(final_step(estimator)).__name__} does not take; drop these rows, or put SimpleImputer() before "
-                "the model in a Pipeline."
+                f"{type(final_step(estimator)).__name__} does not accept; drop these rows, or put SimpleImputer() "
+                "before the model in a Pipeline."
             )
     return data
 
@@ -66,7 +66,7 @@ def takes_kernel(estimator: Any) -> bool:
 
 
 def _takes_missing(estimator: Any) -> bool:
-    """Whether missing values are filled, or taken by every step that they reach."""
+    """Whether missing values are filled, or accepted by every step that they reach."""
     if not isinstance(estimator, Pipeline):
         return bool(get_tags(estimator).input_tags.allow_nan)
     *transformers, (_, model) = estimator.steps
@@ -75,14 +75,14 @@ def _takes_missing(estimator: Any) -> bool:
             continue
         module = type(step).__module__
         if module.startswith(("sklearn.impute", "sklearn.compose")) or not module.startswith("sklearn."):
-            return True  # it fills them, or nobody can know
+            return True  # it fills them, or there is no way to know
         if not _takes_missing(step):
             return False
     return _takes_missing(model)
 
 
 def _reads_names(estimator: Any) -> bool:
-    """Whether other estimators are inside, which may read columns by name."""
+    """Whether there are other estimators inside, which may read columns by name."""
     return any(hasattr(value, "get_params") for value in estimator.get_params(deep=True).values())
 
 
@@ -109,7 +109,7 @@ def _random_states(estimator: Any) -> dict[str, Any]:
 
 
 def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
-    """Train the model on all rows; what it refuses here is refused before any coalition is trained."""
+    """Train the model on all rows, so that data it refuses is refused before any coalition is trained."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""Numbers that a user gives, each refused in the same words."""
+"""Checks of numbers that a user gives, with errors in the same words."""
 
 from __future__ import annotations
 

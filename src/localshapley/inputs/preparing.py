@@ -1,4 +1,4 @@
-"""From a table with gaps and words to numbers: the preparation that the command line does by itself."""
+"""From a table with gaps and words to numbers: the preparation that the command line does automatically."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from localshapley.errors import LocalShapleyError
 from localshapley.inputs.data import are_amounts
 
 MAX_CATEGORIES = 50
-"""Categories of a column that get a feature of their own; the rarest beyond share one."""
+"""Maximum number of categories of a column that get a feature of their own; the rarest others share one."""
 FREE_TEXT = 0.5
-"""A column of words with more different ones than this share of its rows says who a row is, not what it is like."""
+"""A column of words with more different ones than this share of its rows identifies rows, and is left out."""
 MOSTLY = 0.8
-"""A column with so many numbers among its words is one of numbers, with mistakes."""
+"""A column of which more than this share are numbers is a column of numbers, with mistakes."""
 
 
 @dataclass
@@ -62,7 +62,7 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
             numbers.append(name)
             if pd.api.types.is_integer_dtype(column) and column.is_unique and len(column) > MAX_CATEGORIES:
                 steps.append(
-                    f"{name!r} is different in every row and was learnt from; if it names rows, give it as the id"
+                    f"{name!r} is different in every row and was used as a feature; if it names rows, give it as the id"
                 )
         elif name not in categories and column.nunique() > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
             steps.append(f"left out {name!r}: {column.nunique():,} different texts in {len(column):,} rows")
@@ -85,7 +85,7 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
     filled = [name for name in numbers if gaps[name]]
     done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
     done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
-    done += [f"{_columns(words)} of categories ({_listed(words)}) one feature for each category"] if words else []
+    done += [f"{_columns(words)} of categories ({_listed(words)}) as one feature for each category"] if words else []
     return Prepared(np.asarray(X, dtype=np.float64), X_test, list(transformer.get_feature_names_out()), done + steps)
 
 
@@ -104,8 +104,8 @@ def _as_numbers(column: pd.Series) -> pd.Series | None:
         return pd.to_numeric(column, errors="coerce").astype("float64")
     if len(wrong) < (1 - MOSTLY) * len(given):
         raise LocalShapleyError(
-            f"column {column.name!r} holds numbers but for {len(wrong)} rows, first {wrong.iloc[0]!r} in row "
-            f"{wrong.index[0]}; mend or empty these cells, or give the column as a category if they are codes."
+            f"column {column.name!r} holds numbers except in {len(wrong)} rows, first {wrong.iloc[0]!r} in row "
+            f"{wrong.index[0]}; fix or empty these cells, or give the column as a category if they are codes."
         )
     return None
 
@@ -139,7 +139,7 @@ def labels_of(column: pd.Series) -> tuple[AnyArray, bool]:
             f"the target {column.name!r} is missing in {len(missing)} rows, first in row {missing[0]}; drop these rows."
         )
     if isinstance(column.dtype, pd.CategoricalDtype) or not pd.api.types.is_numeric_dtype(column):
-        return column.astype(str).str.strip().to_numpy(dtype=str), False  # spaces make no class
+        return column.astype(str).str.strip().to_numpy(dtype=str), False  # spaces do not make another class
     numbers = column.to_numpy()
     if numbers.dtype.kind == "f" and (numbers % 1 == 0).all():
         numbers = numbers.astype(np.int64)

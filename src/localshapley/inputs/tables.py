@@ -19,9 +19,9 @@ LONGEST_HEADER = 2**20
 
 
 def read_table(path: str | Path, encoding: str = "utf-8") -> pd.DataFrame:
-    """Read a table; what is wrong with a file is said in one line.
+    """Read a table; errors say in one line what is wrong with a file.
 
-    Text may be packed (`.csv.gz`), and separated by commas, semicolons, tabs or bars.
+    Text files may be compressed (`.csv.gz`), and separated by commas, semicolons, tabs or bars.
     """
     path = Path(path)
     kind = kind_of(path)
@@ -43,7 +43,7 @@ def read_table(path: str | Path, encoding: str = "utf-8") -> pd.DataFrame:
         raise LocalShapleyError(f"{path} cannot be read as {kind[1:]}: {reason}") from None
     if table.shape[0] == 0 or table.shape[1] == 0:
         raise LocalShapleyError(
-            f"{path} has {table.shape[0]} rows and {table.shape[1]} columns; nothing can be learnt."
+            f"{path} has {table.shape[0]} rows and {table.shape[1]} columns; nothing can be learnt from it."
         )
     table.columns = table.columns.map(str)
     repeated = table.columns[table.columns.duplicated()]
@@ -66,12 +66,12 @@ def write_table(table: pd.DataFrame, path: str | Path) -> None:
 
 
 def kind_of(path: str | Path) -> str:
-    """The ending that says how a table is written, without that of its packing."""
+    """The ending that gives the format of a table, without that of its compression."""
     endings = [ending.lower() for ending in Path(path).suffixes]
     kind = endings[-2] if len(endings) > 1 and endings[-1] in PACKED else (endings or [""])[-1]
     if kind not in TEXT and kind not in BINARY:
         known = ", ".join([*TEXT, *BINARY])
-        raise InvalidArgumentError(f"{path} must end in one of {known}, which tells how it is written.")
+        raise InvalidArgumentError(f"{path} must end in one of {known}; the ending gives the format.")
     return kind
 
 

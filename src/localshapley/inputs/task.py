@@ -1,4 +1,4 @@
-"""The task that models are trained and scored on, and the conventions where nothing is trained."""
+"""The task that models are trained and scored on, and the conventions for what is not trained."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from localshapley.inputs.numbers import check_number
 from localshapley.scores import Score
 
 NOTHING, UNKNOWN = -1, -2
-"""Outcomes of coalitions: nothing is learnt from no row; what must be trained is not known. Others are classes."""
+"""Outcomes of coalitions: nothing learnt (no rows), and unknown until trained. Other outcomes are classes."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Task:
         return 1 if self.classes is None else len(self.classes)
 
     def room_for(self, n: int) -> Floats:
-        """An array for so many predictions."""
+        """An array for `n` predictions."""
         return np.empty(n if self.classes is None else (n, len(self.classes)))
 
     # Three conventions hold for every model. Nothing learnt (no row): every class is equally likely, a number is
@@ -64,7 +64,7 @@ class Task:
     # (a prediction that is NaN or infinite): as if nothing had been learnt.
 
     def outcomes(self, indptr: Ints, players: Indices) -> Ints:
-        """What each coalition is known to learn: `NOTHING`, its class if it has one only, else `UNKNOWN`."""
+        """What each coalition is known to learn: `NOTHING`, its class if it has only one, else `UNKNOWN`."""
         sizes = np.diff(indptr)
         out = np.where(sizes == 0, NOTHING, UNKNOWN)
         some = np.flatnonzero(sizes)
@@ -75,16 +75,16 @@ class Task:
         return out
 
     def score_predictions(self, tests: Indices, prediction: Floats, outcome: Ints) -> tuple[Floats, AnyArray]:
-        """Score predictions, those of coalitions with a known outcome by the conventions.
+        """Score predictions; those of coalitions with a known outcome are scored by the conventions.
 
         Parameters
         ----------
         tests : array of shape (n,)
         prediction : array of shape (n, n_classes) or, for regression, (n,)
-            Changed in place; what stands in rows whose outcome is known does not matter. Where the score reads labels,
+            Changed in place; rows whose outcome is known are ignored. Where the score reads labels,
             the largest entry is the predicted class.
         outcome : array of shape (n,)
-            Of the coalition behind each prediction.
+            Outcome of the coalition behind each prediction.
 
         Returns
         -------

@@ -2,7 +2,7 @@
 
 The weight of a subset of size `k` in a game of `n` players is `+1/(k·C(n,k))` for a member and
 `−1/((n−k)·C(n,k))` for the others. Adding `loss = 1/((n−k)·C(n,k))` to both leaves nothing for the others: a
-subset then touches its own members (`gain = 1/(k·C) + 1/((n−k)·C)`) and one common number a game.
+subset then touches its own members (`gain = 1/(k·C) + 1/((n−k)·C)`) and one common number per game.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Weights: TypeAlias = tuple[Ints, Floats, Floats]
 def add_scores(
     subsets: SubsetArrays, n_tests: Ints, scores: Floats, weights: Weights, members: Floats, common: Floats
 ) -> None:
-    """Add the scores of a batch to `members` (one number a player) and `common` (one a game)."""
+    """Add the scores of a batch to `members` (one number per player) and `common` (one per game)."""
     indptr, players, game_indptr, games = subsets
     row, gain, loss = weights
     s = 0

@@ -1,11 +1,11 @@
 """Decision trees as scikit-learn grows them, for many small coalitions.
 
 Coalitions that follow each other and share rows form a group. Within a group a row has a slot, and every column is
-sorted once; a coalition's sorted column is what remains of the group's without the slots that it does not have, and
-a node's what remains of its parent's.
+sorted once; a coalition's sorted column is the group's without the slots that the coalition lacks, and likewise for
+a node and its parent.
 
-Equally good splits are common on few rows. Scikit-learn takes the first that it meets, and draws the order of the
-columns anew at every node; the same numbers are drawn here, node by node in the same order, and impurities are
+Equally good splits are common on few rows. Scikit-learn takes the first that it meets, and draws a new order of the
+columns at every node; the same numbers are drawn here, node by node in the same order, and impurities are
 computed by the same operations, so that the trees are the same. Test rows travel down with the training rows, and
 growth ends when each has reached its leaf.
 """
@@ -34,10 +34,10 @@ from localshapley.kernels.cuts import (
 from localshapley.kernels.jit import kernel, part, section
 
 EPSILON = 2.0**-52
-"""Impurity that counts as none."""
+"""Impurity up to which a node counts as pure."""
 GROUP = 64
-"""Coalitions form a group while it has up to so many rows, or four times those of the coalition."""
-# What is on the stack of a node: its members, its test rows, its depth, its number of constant columns.
+"""Coalitions form a group while it has at most this many rows, or four times those of the coalition."""
+# What the stack holds of a node: its members, its test rows, its depth, its number of constant columns.
 START, STOP, FIRST, LAST, DEPTH, N_CONSTANT = range(6)
 
 Rows: TypeAlias = tuple[Singles, Indices, Singles, Ints, Floats]
@@ -138,7 +138,7 @@ def form_group(
 
 @section()
 def load_group(n: int, rows: Rows, places: Places, group: Group) -> None:
-    """Copy what trees need of a group's rows, slot by slot, and sort the columns."""
+    """Copy what trees need from a group's rows, slot by slot, and sort the columns."""
     X, ranks, _, codes, y = rows
     members, _, slot_of_rank, words = places
     columns, classes, targets, lists, _ = group
@@ -230,7 +230,7 @@ def grow(
         toggle(members, start, cut, on_left)
         if not leaf_right:
             height = push(stack, height, cut, stop, middle, last, depth + 1, n_constant, impurity_right)
-        if not leaf_left:  # on top: it is grown first
+        if not leaf_left:  # on top of the stack: it is grown first
             height = push(stack, height, start, cut, first, middle, depth + 1, n_constant, impurity_left)
 
 
@@ -314,7 +314,7 @@ def write_leaf(
 def split_tests(
     scored: Ints, first: int, last: int, questions: tuple[Indices, Singles], column: int, threshold: float
 ) -> int:
-    """Bring the test rows up to the threshold to the front; returns where the others begin."""
+    """Move the test rows up to the threshold to the front; returns where the others begin."""
     tests, X_test = questions
     while first < last:
         if float(X_test[tests[scored[first]], column]) <= threshold:
@@ -327,7 +327,7 @@ def split_tests(
 
 @part()
 def toggle(members: Slots, start: int, stop: int, on_left: Ints) -> None:
-    """Mark the members of a part, or take the marks away."""
+    """Mark the members of a part, or remove the marks."""
     for i in range(start, stop):
         on_left[members[i]] ^= 1
 

@@ -1,7 +1,7 @@
 """The best cut of a node of a decision tree, as scikit-learn finds it.
 
-Columns are drawn in a random order, and the first of the best cuts is kept. A sum of numbers has the order of
-scikit-learn's, and comes from the shorter side of a cut.
+Columns are drawn in a random order, and the first of the best cuts is kept. Numbers are summed in scikit-learn's
+order, on the shorter side of a cut.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Slots: TypeAlias = NDArray[np.uint32]
 Settings: TypeAlias = tuple[int, int, int, Ints, Ints, float, int, Floats]
 """`criterion`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `seed`, `terms`.
 
-The criterion is GINI, ENTROPY or SQUARED_ERROR. Least numbers of rows of a node to split, and of a leaf, go by the size
-of the coalition. A split decreases the impurity, times the node's share of the coalition, by `min_decrease` at least.
+The criterion is GINI, ENTROPY or SQUARED_ERROR. Minimum numbers of rows of a node to split, and of a leaf, are by size
+of the coalition. A split decreases the impurity, times the node's share of the coalition, by at least `min_decrease`.
 The seed is the first state of the random numbers of every tree. `terms` is a table of `p·log₂(p)` for the share p of
-`column` in `row` rows, as far as it is worth one.
+`column` in `row` rows, up to a limit.
 """
 Group: TypeAlias = tuple[Singles, Slots, Floats, Slots, Ints]
 """`columns`, `classes`, `targets`, `lists`, `on_left`: values, what is to be predicted, and marks, by slot.
 
-`lists` are the slots in the order of each column: of the group, of nodes at even and of nodes at odd depth.
+`lists` are the slots in the order of each column: of the group, of nodes at even depth and of nodes at odd depth.
 """
 Tree: TypeAlias = tuple[Slots, Ints, Slots, Slots, Ints, Ints]
 """`members`, `scored`, `drawn`, `constant`, `total`, `share`, of a tree.
@@ -55,21 +55,21 @@ def find_split(
 ) -> tuple[int, int, int, int, int]:
     """Draw columns, and keep the first of the best cuts.
 
-    In front of `drawn` stand the columns that are known to be constant (those met in this node first), then the new
-    ones; at its end the others.
+    `drawn` begins with the columns that are known to be constant (those met in this node first), then the new ones; the
+    others are at its end.
 
     Returns
     -------
     column : int
         −1 where no column can be cut.
     cut : int
-        Place of the first slot on the right.
+        Position of the first slot on the right.
     latest : int
         The last column that was scanned.
     n_constant : int
         Columns in front of `drawn` that are constant.
     state : int
-        Of the random numbers.
+        State of the random numbers.
     """
     criterion, _, max_features, _, _, _, _, terms = settings
     columns, classes, targets, lists, _ = group
@@ -144,14 +144,14 @@ def scan_gini(
     values, classes : by slot
     total, squares : class counts of the node, and the sum of their squares
     left : room for the class counts on the left
-    min_leaf : least number of rows on either side
+    min_leaf : minimum number of rows on either side
     best : weighted impurity, negated, of the best split so far
 
     Returns
     -------
     best : float
     cut : int
-        Place of the first slot on the right; −1 where nothing is better.
+        Position of the first slot on the right; −1 where nothing is better.
     """
     squares_left = shared = 0
     for k in range(len(total)):
@@ -279,7 +279,7 @@ def split_node(
 
 @part()
 def split_members(members: Slots, start: int, stop: int, values: Singles, threshold: float) -> None:
-    """Bring the members up to a threshold to the front, each of the others to the end of the rest.
+    """Move the members up to a threshold to the front, each of the others to the end of the rest.
 
     The order is scikit-learn's, and sums of numbers follow it.
     """

@@ -1,6 +1,6 @@
 """Random subsets of supports, each distinct one kept once.
 
-A subset is recognised by 128 bits: the sums of two random words for each of its players. The chance that two of a
+A subset is recognised by 128 bits: the sums of two random words for each of its players. The probability that two of a
 million different subsets agree is below 1e-26.
 """
 
@@ -27,7 +27,7 @@ Design: TypeAlias = tuple[Ints, Indices, Indices, Floats, Floats]
 """`indptr`, `counts`, `whole`, `unknown`, `n_subsets`: what a round is to draw of every stratum (game and size).
 
 The first stratum of each game; then, by stratum, the subsets to be drawn for each fold, whether all are taken, and how
-many were unknown before the round and are there at all.
+many were unknown before the round and exist at all.
 """
 Order: TypeAlias = tuple[Indices, Indices, AnyArray]
 """`order`, `chosen`, `marked`: a permutation of the places in a support, those that are drawn, and marks, all false."""
@@ -76,7 +76,7 @@ def draw_games(
             wanted = deal(s, counts, whole[s], unknown[s], fold)
             if wanted == 0:
                 continue
-            # Where most subsets are known or wanted, counting them through beats drawing until a new one comes.
+            # Where most subsets are known or wanted, going through them all beats drawing until a new one comes.
             if n_subsets[s] <= 2.0 * (n_subsets[s] - unknown[s] + wanted) + 64.0:
                 n_rows = count_through(
                     streams, game, support, k, int(unknown[s]), fold[:wanted], before, n_rows, rows, (places[1], subset)
@@ -88,7 +88,7 @@ def draw_games(
 
 @section()
 def deal(s: int, counts: Indices, whole: int, unknown: float, fold: Indices) -> int:
-    """Write the folds of the subsets that are to be drawn of a stratum, fold by fold; returns how many they are."""
+    """Write the folds of the subsets that are to be drawn from a stratum, fold by fold; returns how many there are."""
     at = 0
     if whole:
         at = int(unknown)
@@ -117,12 +117,12 @@ def count_through(
 ) -> int:
     """Draw subsets of a size by going through all of them, of which `left` were unknown before the round.
 
-    Each is taken with the chance that it should have (selection sampling). Returns the new number of rows.
+    Each is taken with the probability that it should have (selection sampling). Returns the new number of rows.
     """
     _, table, keys, _, _, folds, last_game = rows
     chosen, subset = room
     wanted = len(fold)
-    for i in range(wanted - 1):  # the order of the drawn is random, so folds are too
+    for i in range(wanted - 1):  # shuffle, so that folds are random
         j = i + next_below(streams, game, wanted - i)
         fold[i], fold[j] = fold[j], fold[i]
     for i in range(k):
@@ -194,7 +194,7 @@ def with_fold(folds: int, fold: int) -> int:
 
 @kernel()
 def keep(subset: Indices, k: int, n_rows: int, rows: CollectionArrays) -> Any:
-    """Row of a subset, a new one (`n_rows`) if it was not there yet."""
+    """Row of a subset; a new one (`n_rows`) if it is not there yet."""
     words, table, keys, indptr, players, _, _ = rows
     high, low = np.uint64(0), np.uint64(0)
     for i in range(k):
@@ -221,7 +221,7 @@ def rehash(table: Ints, keys: Masks, n: int) -> None:
 
 @part()
 def find(table: Ints, keys: Masks, high: np.uint64, low: np.uint64) -> Any:
-    """Place of a key in the open-addressing table: where it stands, or the free place for it."""
+    """Position of a key in the open-addressing table, or the free position for it."""
     last = len(table) - 1
     at = np.int64(low & np.uint64(last))
     while table[at] >= 0 and (keys[table[at], 0] != high or keys[table[at], 1] != low):
@@ -279,7 +279,7 @@ def next_combination(chosen: Indices, n: int, k: int) -> bool:
 
 
 def draw_pivots(graph: GraphArrays, draws: int, streams: Masks, n_rows: int, rows: CollectionArrays, hits: Ints) -> int:
-    """Draw prefixes of random permutations of each game; keep and count those whose first game it is."""
+    """Draw prefixes of random permutations of each game; keep and count those for which it is the first game."""
     holding = np.empty(len(graph[0]) - 1, dtype=np.int32)
     return int(draw_prefixes(graph, draws, streams, n_rows, rows, *make_room(graph), holding, hits))
 
@@ -335,7 +335,7 @@ def games_holding(subset: Indices, k: int, graph: GraphArrays, out: Indices) -> 
             out[kept] = where[j]
             kept += 1
     for i in range(k):
-        if kept == 1:  # a subset is drawn from a game, so that one always holds it
+        if kept == 1:  # a subset is drawn from a game, so one game always holds it
             break
         before, kept = kept, 0
         for j in range(before):
@@ -403,9 +403,9 @@ def fill_rows(
 def add_weighted(
     subsets: SubsetArrays, graph: GraphArrays, scaled: Floats, hits: Ints, sums: Floats, squares: Floats, amount: Floats
 ) -> None:
-    """Add what each draw says of each player, `Σ_games ±scaled/k or /(n−k)`, and its square, times its hits.
+    """Add the contribution of each draw to each player, `Σ_games ±scaled/k or /(n−k)`, and its square, times its hits.
 
-    There is room for an amount of each player, all zero.
+    There is room for one number per player, all zero.
     """
     row_indptr, row_players, pair_indptr, games = subsets
     indptr, players, _, _ = graph

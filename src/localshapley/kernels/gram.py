@@ -12,7 +12,7 @@ from localshapley.kernels import jit
 
 LINEAR, POLYNOMIAL, RBF, SIGMOID = range(4)
 LANES = 16
-"""Lines are filled up to a multiple of this length, so that loops over them leave no remainder."""
+"""Lines are padded to a multiple of this length, so that loops over them leave no remainder."""
 LARGEST = float(np.finfo(np.float32).max)
 
 # exp(x) = 2**−a · 2**(−b / 32) · exp(r) with whole a and b, and a remainder r so small that seven terms will do.
@@ -28,7 +28,7 @@ summed = jit.part(inlined=False, error_model="numpy", fastmath={"reassoc", "cont
 
 # Plain tuples: the cache of compiled code holds the classes of named ones, and fails where a later version renames one.
 Kernel: TypeAlias = tuple[int, int, float, bool]
-"""Kind, degree, constant term; and whether the pairs of rows hold kernel values rather than what they come from."""
+"""Kind, degree, constant term; and whether the pairs of rows hold kernel values rather than products or distances."""
 Rows: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats]
 """`X`, `X_test`, `gram`, `cross` and `norms`: training and test rows, and what is kept of their pairs.
 
@@ -48,7 +48,7 @@ def padded(n: int) -> Any:
 
 @jit.part(inlined=False, error_model="numpy", fastmath={"contract"})
 def exponentiate(line: Floats, n: int) -> None:
-    """Exponentials of the first `n` numbers, none of them positive, in place: right but for the last bits, and fast."""
+    """Exponentials of the first `n` numbers, none of them positive, in place: fast, and right but for the last bits."""
     for i in range(n):
         x = line[i] if line[i] < 0.0 else 0.0
         x = x if x > VANISHES else VANISHES
@@ -89,9 +89,9 @@ def largest_coalition(coalitions: CoalitionArrays, todo: Ints) -> int:
 
 @compiled
 def sum_by_halves(line: Floats, n: int, sizes: Ints, sums: Floats) -> Any:
-    """Sum of the first `n` numbers to the last bit as NumPy has it.
+    """Sum of the first `n` numbers, equal to NumPy's to the last bit.
 
-    Halves are cut into halves until they are blocks of up to 128 numbers, of which eight sums are made side by side.
+    Halves are cut into halves until they are blocks of up to 128 numbers, which are summed in eight lanes.
     `sizes` holds what is still to be summed, −1 for two halves that are to be added.
     """
     depth, n_sums, start = 0, 0, 0
@@ -131,7 +131,7 @@ def sum_by_halves(line: Floats, n: int, sizes: Ints, sums: Floats) -> Any:
 
 
 def exact_variances(coalitions: CoalitionArrays, todo: Ints, X: Floats) -> Floats:
-    """Variance of all entries of each coalition's rows, to the last bit as NumPy has it."""
+    """Variance of all entries of each coalition's rows, equal to NumPy's to the last bit."""
     out = np.empty(len(todo))
     entries = np.empty(largest_coalition(coalitions, todo) * X.shape[1])
     sum_squares(coalitions, todo, X, entries, np.empty(128, dtype=np.int64), np.empty(128), out)
@@ -201,7 +201,7 @@ def sum_own(X: Floats, out: Floats) -> None:
 def finish_row(source: Source, z: int, players: Indices, line: Floats) -> None:
     """Turn inner products of a training row with others into kernel values, by libsvm's formula.
 
-    They are rounded to single precision later, which hides what a fast exponential makes of the last bits.
+    They are rounded to single precision later, which hides the fast exponential's errors in the last bits.
     """
     kernel, gamma, rows = source
     norms = rows[4]

@@ -34,17 +34,17 @@ RUN = 16
 Rows: TypeAlias = tuple[Floats, Floats, Ints, int, int]
 """`weights`, `targets`, `codes`, `n_zero`, `n_classes`, of the rows of a support, nearest first.
 
-`weights` has a row for coalitions without a row at distance 0, and one for the others; `n_zero` rows are there. Targets
-are the numbers to be averaged: 1 for an own vote where there are classes, of which `codes` are the numbers.
+`weights` has a row for coalitions without a row at distance 0, and one for the others; `n_zero` rows are at distance 0.
+Targets are the numbers to be averaged: 1 for an own vote where there are classes, of which `codes` are the numbers.
 """
 Levels: TypeAlias = tuple[Ints, Floats, Floats, Floats, Floats]
-"""`places`, `weight`, `total`, `sums`, `votes`, by level: the place of a member; what the members up to it add up to,
-in weights, targets and votes (zero at level 0); and the sum of the scores so far."""
+"""`places`, `weight`, `total`, `sums`, `votes`, by level: the place of a member; the sums of weights, targets and
+votes over the members up to it (zero at level 0); and the sum of the scores so far."""
 Room: TypeAlias = tuple[Ints, Ints, Floats, Floats, Ints, Floats, Floats, Ints, Floats, Floats, Floats]
 """`order`, `merged`, `weights`, `targets`, `codes`, `values`, `losses`, `number`, `table`, `pairs`, `logs`.
 
-Of the rows of a support the places by distance, room to sort them, what `Rows` says, values and losses; by class its
-number in the support, and by number its score; room for three pairs of numbers; logarithms of the factorials.
+For the rows of a support: places by distance, room to sort them, what `Rows` holds, values and losses; for each class
+its number in the support, and for each number its score; room for three pairs of numbers; logarithms of factorials.
 """
 
 
@@ -92,7 +92,7 @@ def value_supports(
     room: Room,
     out: Floats,
 ) -> None:
-    """Values of the supports of test rows; by counting votes where nothing but their number matters."""
+    """Values of the supports of test rows; by counting votes where only their number matters."""
     indptr = supports[0]
     n_neighbors, by_distance, _, kind, _ = vote
     order, values, logs = room[0], room[5], room[10]
@@ -113,7 +113,7 @@ def value_supports(
 
 @section()
 def sort_places(distances: Floats, start: int, n: int, order: Ints, merged: Ints) -> None:
-    """Sort the places of a support by distance, equals in their order: short runs by insertion, then merged."""
+    """Sort the places of a support by distance, ties in their order: short runs by insertion, then merged."""
     for i in range(n):
         at = i
         while at > i - i % RUN and is_nearer(distances[start + i], distances[start + order[at - 1]]):
@@ -139,13 +139,13 @@ def sort_places(distances: Floats, start: int, n: int, order: Ints, merged: Ints
 
 @part()
 def is_nearer(a: float, b: float) -> bool:
-    """Whether one distance is less than another; those that are no numbers are farthest."""
+    """Whether one distance is less than another; NaN is farthest."""
     return a < b or (a == a and b != b)
 
 
 @section()
 def load_rows(t: int, supports: Lists, distances: Floats, labels: Labels, vote: Vote, room: Room) -> Any:
-    """What the rows of a support, in their order, are to a test row; and how it scores votes."""
+    """The rows of a support, in their order, as a test row sees them; and how it scores votes."""
     indptr, players = supports
     of_rows, truths, tables, table_of_test = labels
     _, by_distance, n_classes, kind, floor = vote
@@ -196,14 +196,14 @@ def count_values(n: int, n_neighbors: int, score: Score, nothing: float, rows: R
     """Exact values where all votes are equal and the score depends on how many of them are marked.
 
     Own votes are marked, or those of the second class of two. The mean score of the coalitions of a class is that of a
-    draw without replacement, so the classes with the farthest row at one place, or those of one size, cost as much as
+    draw without replacement, so all classes with the farthest row at one place, or of one size, cost as much as
     one.
     """
     marks, values, pairs, logs = room[3], room[5], room[9], room[10]
     if score[0] >= LABEL:
         for i in range(n):
             marks[i] = rows[2][i]
-    votes, of_mark, behind = pairs[0], pairs[1], pairs[2]  # what every marked or unmarked row gets
+    votes, of_mark, behind = pairs[0], pairs[1], pairs[2]  # what each marked or unmarked row gets
     n_marked, nobody = np.int64(0), np.int64(0)
     for i in range(n):
         n_marked += int(marks[i])
@@ -268,7 +268,7 @@ def score_count(score: Score, marked: int, size: int, votes: Floats) -> Any:
 def enumerate_values(
     n: int, n_neighbors: int, score: Score, nothing: float, rows: Rows, levels: Levels, room: Room
 ) -> float:
-    """Exact values by scoring all classes of coalitions; returns what is to be taken off all of them."""
+    """Exact values by scoring all classes of coalitions; returns what is to be subtracted from all of them."""
     values, losses = room[5], room[6]
     for i in range(n):
         values[i] = losses[i] = 0.0
@@ -364,7 +364,7 @@ def score_pairs(level: int, last: int, gain: float, score: Score, rows: Rows, le
 
 @section()
 def take(level: int, score: Score, rows: Rows, levels: Levels) -> None:
-    """Take the row at the present place in as a member, and begin the next level right after it."""
+    """Add the row at the current place as a member, and begin the next level right after it."""
     weights, targets, codes, n_zero, n_classes = rows
     places, weight, total, sums, votes = levels
     x = places[level]

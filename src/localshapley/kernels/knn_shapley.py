@@ -26,7 +26,7 @@ def add_knn_values(
     ----------
     away : distances of test rows to training rows
     keys : the leading bits of a distance, and under `mask` the index of the row; sorted, for each test row
-    doubt : difference by which distances are measured again
+    doubt : distances that differ by less are measured again
     rows, labels : features and class codes, of training and of test rows
     share : `1 / max(i, K)` for the `i`-th nearest row
     exact : room for a distance of each row
@@ -50,7 +50,7 @@ def add_knn_values(
 def sort_exactly(
     away: Floats, keys: Masks, low: np.uint64, doubt: float, rows: Floats, test_row: Floats, exact: Floats
 ) -> None:
-    """Put keys that are sorted roughly into the order of distance, then index.
+    """Put roughly sorted keys into the order of distance, then index.
 
     Where two distances differ by less than `doubt` they are measured again (`exact` holds what was measured).
     """

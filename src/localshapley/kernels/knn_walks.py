@@ -17,7 +17,7 @@ Ends: TypeAlias = tuple[Floats, Floats, float, int]
 """`nothing`, `whole`, `tolerance`, `patience`: scores of the empty and the full coalition, in the order of the games'
 test rows; and when a test row ends its walk: never, if the tolerance is 0."""
 Sums: TypeAlias = tuple[Floats, Ints, Ints]
-"""`sums`, `lengths`, `scored`: see `baselines.walks.Walker`; and the scores that each permutation needed."""
+"""`sums`, `lengths`, `scored`: see `models.trainer.Walker`; and the scores that each permutation needed."""
 Room: TypeAlias = tuple[Indices, Floats]
 """The nearest rows, and votes of the classes, all zero."""
 
@@ -38,8 +38,8 @@ def walk_neighbours(
     ----------
     draws : the permutations to do
     order : players in the order of arrival, game by game, for each permutation
-    games, ends : where the walks lead
-    distances : of test rows to training rows
+    games, ends : where the walks start and end
+    distances : from test rows to training rows
     labels, vote : what is to be predicted, and how
     """
     room = np.empty(vote[0], dtype=np.int32), np.zeros(vote[2])

@@ -1,7 +1,7 @@
 """K nearest neighbours: distances, predictions of coalitions, and scores of votes.
 
-Equally near rows count as nearer in the order of their index. With weights by distance, rows at distance 0 silence
-all others, as in scikit-learn.
+Equally near rows count as nearer in the order of their index. With weights by distance, rows at distance 0 take
+all the weight, as in scikit-learn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from localshapley.arrays import AnyArray, CoalitionArrays, Floats, Indices, Ints
 from localshapley.kernels.jit import kernel, part
 
 TINY = 1 / np.finfo(np.float64).max
-"""A row so near has no weight that a float could hold, and counts as being at distance 0."""
+"""The weight of a row nearer than this would overflow a float; it counts as being at distance 0."""
 CONFIDENCE, LOG_LOSS, SQUARED_ERROR, ABSOLUTE_ERROR, LABEL, MARGIN = range(6)
 
 Vote: TypeAlias = tuple[int, bool, int, int, float]
@@ -115,7 +115,7 @@ def score_average(score: Score, total: float, weight: float) -> float:
 
 @part()
 def leader(score: Score, votes: Floats, n_classes: int) -> int:
-    """The class with most votes, the first of equals; for the margin the best of the others (−1: there are none)."""
+    """The class with the most votes, the first of equals; for the margin the best of the others (−1 for none)."""
     kind, _, _, own, _ = score
     best = -1
     for c in range(n_classes):
@@ -130,7 +130,7 @@ def score_votes(
 ) -> Any:
     """Score once the classes `one` and `two` have got `here` and `there` more votes; `best` led before.
 
-    The score is that of the class with most votes, the first of equals, or the margin of the own class.
+    The score is that of the class with the most votes, the first of equals, or the margin of the own class.
     """
     kind, _, _, own, table = score
     ones, twos = votes[one] + here, votes[two] + there

@@ -16,7 +16,7 @@ from localshapley.kernels.bits import ONE, bits_between, bits_set, lowest_bit
 from localshapley.kernels.jit import kernel, section
 
 # What a walk remembers between two batches: the game, the depth, the number of overlapping games and
-# whether the present subset still has to be written.
+# whether the current subset still has to be written.
 GAME, DEPTH, N_OVERLAPS, PENDING = 0, 1, 2, 3
 
 Stack: TypeAlias = tuple[Ints, Ints, Ints, Indices]
@@ -129,7 +129,7 @@ def find_overlaps(game: int, graph: GraphArrays, room: Room, overlaps: Overlaps)
 def narrow(depth: int, new: int, n: int, game: int, n_holding: int, holding: Indices, overlaps: Overlaps) -> int:
     """Write the games that hold the subset with a new player too, one deeper; returns how many there are.
 
-    None are where the whole branch belongs to an earlier game: one that holds the subset and all that can still be
+    There are none if the whole branch belongs to an earlier game, one that holds the subset and all that can still be
     added.
     """
     games, masks = overlaps
@@ -158,7 +158,7 @@ def write_subset(
     overlapping: Indices,
     out: BatchArrays,
 ) -> bool:
-    """Write the present subset of a walk with its games and their test rows; false if there is no room for it."""
+    """Write the current subset of a walk with its games and their test rows; false if there is no room for it."""
     indptr, players, _, _ = graph
     tests_indptr, tests = tests_of_games
     position, _, n_holding, holding = stack
@@ -241,7 +241,7 @@ def masks_before(game: int, found: int, overlaps: Overlaps, out: Masks) -> int:
 
 @section()
 def drop_contained(masks: Masks, n: int) -> int:
-    """Keep the maximal ones of the first `n` masks, in place; returns how many they are."""
+    """Keep the maximal ones of the first `n` masks, in place; returns how many there are."""
     kept = 0
     for i in range(n):
         contained = False
@@ -302,7 +302,7 @@ def count_outside(n_masks: int, n: int, left: int, stack: Holding) -> Any:
 def sample_new(graph: GraphArrays, games: Ints, seed: int, held: Ints, subset: Ints) -> int:
     """For each game of `games` draw one of its subsets uniformly; returns how many no earlier game holds.
 
-    There is room to count for each game, all zero, and to put a subset.
+    There is room for a count per game, all zero, and for a subset.
     """
     indptr, players, where_indptr, where = graph
     np.random.seed(seed)

@@ -1,4 +1,4 @@
-"""Receptive fields of coalitions in a graph: the few nodes and features that a two-layer network sees of them."""
+"""Receptive fields of coalitions in a graph: the few nodes and features that a two-layer network sees."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Csr(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Each node's neighbours and itself (CSR), the nodes that are always there, and the features.
+    """Each node's neighbours and itself (CSR), the nodes that are always present, and the features.
 
     Where all coalitions see the same graph the features are given propagated, and `shared` is true. `n_next` counts a
-    node's neighbours and itself, `n_second` theirs, and `n_always` those of the first that are always there.
+    node's neighbours and itself, `n_second` theirs, and `n_always` those of the first that are always present.
     """
 
     indptr: Ints
@@ -92,7 +92,7 @@ def sum_scores(
 
 @njit(cache=True, nogil=True)
 def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, graph: Graph) -> Field:
-    """Walk two steps from the wanted nodes of each coalition, in the graph of its nodes and those always there."""
+    """Walk two steps from the wanted nodes of each coalition, in the graph of its nodes and those always present."""
     n, n_nodes = len(indptr) - 1, len(graph.indptr) - 1
     closed, others, shared = graph.indptr, graph.nodes, graph.shared
     n_next = n_second = 0
@@ -220,7 +220,7 @@ def transpose(matrix: Csr, n_columns: int) -> Csr:
 
 @njit(cache=True, nogil=True)
 def _add(coalition: Indices, step: int, graph: Graph, kept: AnyArray, degree: Ints) -> None:
-    """Put a coalition into the graph, or take it out again (`step` −1): who is there, and the degrees of all."""
+    """Put a coalition into the graph, or take it out again (`step` −1): which nodes are present, and all degrees."""
     for i in coalition:
         if not graph.always[i]:
             kept[i] = step > 0

@@ -1,4 +1,4 @@
-"""Surrogates of the games, and what they leave over.
+"""Surrogates of the games, and their residuals.
 
 The surrogate of a game is `g(S) = Σ_i c_i P_i(s) + Σ_z (a_z + b_z s)·(1[z ∈ S] − k/n)`, where `s` runs from −1 to 1
 with the size `k`. Its Shapley values are known: `a_z − mean(a)`; levels have none, slopes cancel by symmetry. It is
@@ -25,9 +25,9 @@ Pairs: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
 The size of each on the scale from −1 to 1, its weight in the fit, and the logarithm of `1/C(n,k)`.
 """
 Drawn: TypeAlias = tuple[Floats, Indices, int]
-"""`log_inclusion`, `folds`, `before`: the chance of each row, the folds that drew it, and the rows before the round."""
+"""`log_inclusion`, `folds`, `before`: log probability of each row, the folds that drew it, rows before the round."""
 Settings: TypeAlias = tuple[float, float, int, float]
-"""`level_ridge`, `ridge`, `max_steps`, `precision` of a fit; the ridge of players is for each player of the game."""
+"""`level_ridge`, `ridge`, `max_steps`, `precision` of a fit; the ridge of players is multiplied by their number."""
 Surrogate: TypeAlias = tuple[Floats, Floats]
 """`levels`, `players`: the `c_i`, shape (N_LEVELS,), and `a_z` and `b_z`, shape (n_players, 2); or their weights."""
 Sample: TypeAlias = tuple[Indices, Ints, Floats, Floats, Ints, Indices]
@@ -209,7 +209,7 @@ def add_normal(sample: Sample, surrogate: Surrogate, out: Surrogate, line: Float
 
 @part()
 def level(levels: Floats, s: float) -> Any:
-    """A curve over sizes, in Legendre polynomials: on evenly drawn sizes they do not disturb each other."""
+    """A curve over sizes, in Legendre polynomials, which are orthogonal on evenly drawn sizes."""
     return levels[0] + levels[1] * s + levels[2] * 0.5 * (3.0 * s * s - 1.0) + levels[3] * 0.5 * s * (5.0 * s * s - 3.0)
 
 
@@ -224,7 +224,7 @@ def add_level(levels: Floats, s: float, amount: float) -> None:
 
 @part()
 def combine(support: Indices, players: Floats, s: float, line: Floats) -> Any:
-    """At one size, a surrogate's players and slopes are one number a player; returns their mean."""
+    """At one size, a surrogate's players and slopes are one number per player; returns their mean."""
     total = 0.0
     for z in support:
         line[z] = players[z, 0] + s * players[z, 1]
@@ -338,7 +338,7 @@ def correct(
     out: Floats,
     residual: Floats,
 ) -> None:
-    """Values of a game by fold `f`: those of the surrogate, corrected by what it leaves over of the fold's draws.
+    """Values of a game by fold `f`: those of the surrogate, corrected by its residuals on the fold's draws.
 
     Keeps the residuals of what the fold drew.
     """
@@ -388,8 +388,8 @@ def add_variances(
     """Add `a = (1−π)/π² · y_S(z)²` of every sampled row, and `a²`, to the players' sums.
 
     Pairs (row, game) are ordered by row, games larger than the row only. `y_S(z)` adds up the games that hold
-    both the row and the player. What a game's players have in common goes to `by_game`. There is room for a number of
-    each player, all zero.
+    both the row and the player. What a game's players have in common goes to `by_game`. There is room for one number
+    per player, all zero.
     """
     indptr, players, _, _ = graph
     row_indptr, row_players, pair_indptr, games = subsets

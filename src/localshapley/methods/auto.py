@@ -22,9 +22,9 @@ class Auto(Method):
     Parameters
     ----------
     easy : int
-        So few distinct subsets are trained one and all, whatever the target.
+        Up to this many distinct subsets are all trained, whatever the target.
     tuning : `localshapley.estimate.tuning.Tuning`, optional
-        Of the sampler.
+        Tuning of the sampler.
     """
 
     name = "auto"
@@ -45,17 +45,17 @@ class Auto(Method):
         return run
 
     def _enumerate(self, graph: SupportGraph, bench: Bench, settings: Settings) -> tuple[Run | None, str]:
-        """A run that trains every subset, where it is worth it."""
+        """A run that trains every subset, if that is worthwhile."""
         exact = Exact()
         if settings.budget is not None:
             distinct = exact.count_if_within(graph, settings.budget)
             why = "exact: the budget allows all {} distinct subsets"
         elif (graph.sizes <= self.tuning.easy_game.bit_length() - 1).all():
             distinct = exact.count_if_within(graph, exact.max_subsets)
-            why = "exact: games are so small that all {} distinct subsets are trained sooner than sampled"
+            why = "exact: games are so small that all {} distinct subsets are trained faster than sampled"
         else:
             distinct = exact.count_if_within(graph, self.easy)
-            why = "exact: all {} distinct subsets are trained sooner than sampled"
+            why = "exact: all {} distinct subsets are trained faster than sampled"
         if distinct is None:
             return None, ""
         return exact.enumerate(graph, bench, settings, distinct), why.format(in_words(distinct))

@@ -1,7 +1,7 @@
 """What a method is: a way to compute values, which the engine drives without knowing which one it is.
 
-A `Method` holds settings and says what it can do; `start` begins a `Run` of it on the games of a problem. The engine
-has a run draw coalitions, has them trained and looks at the values, round by round, until the run or a rule ends it.
+A `Method` holds settings and says what it can do; `start` begins a `Run` of it on the games of a problem. Round by
+round the engine has the run draw coalitions, has them trained and looks at the values, until the run or a rule ends it.
 """
 
 from __future__ import annotations
@@ -83,17 +83,17 @@ class Run(ABC):
     why : str
         Why this way was taken, where there was a choice.
     samples : bool
-        Whether anything is left to chance.
+        Whether anything is sampled.
     total : int or None
-        Trainings in all, where that is known before.
+        Trainings in all, where that is known beforehand.
     counts_classes : bool
         Whether `total` counts classes of coalitions instead, and nothing is trained.
     first_look : int
-        Trainings until values are first known, with an error where they are sampled; at most.
+        Maximum number of trainings until values are first known, with an error if they are sampled.
     doing : str
         What the progress bar says.
     complete : str
-        What ended the run when nothing was left to chance.
+        What ended the run, if nothing was sampled.
     """
 
     graph: SupportGraph
@@ -107,7 +107,7 @@ class Run(ABC):
     complete: str = "every subset trained"
 
     def begin(self) -> Work:
-        """Have trained what is needed before anything is drawn."""
+        """Train what is needed before anything is drawn."""
         yield from ()
 
     @abstractmethod
@@ -116,11 +116,11 @@ class Run(ABC):
 
     @abstractmethod
     def train(self) -> Work:
-        """Have the coalitions of the round trained; tells after each piece of work what it took."""
+        """Have the coalitions of the round trained; yields after each piece of work what it took."""
 
     @abstractmethod
     def look(self, previous: Look | None, seconds: float) -> Look:
-        """What all rounds so far say."""
+        """Values and errors from all rounds so far."""
 
     @property
     @abstractmethod
@@ -134,16 +134,16 @@ class Run(ABC):
 
     @property
     def ended(self) -> str:
-        """Why there is no further round; empty if it is for the budget."""
+        """Why there is no further round; empty if the budget is the reason."""
         return ""
 
     @property
     def can_look(self) -> bool:
-        """Whether what is finished of a round that was cut short can be used by itself."""
+        """Whether the finished part of a round that was cut short can be used by itself."""
         return False
 
     def cut_short(self) -> None:
-        """Forget what is not finished of the round."""
+        """Forget the unfinished part of the round."""
         raise NotImplementedError
 
     def by_test(self) -> sparse.csr_array:
@@ -161,7 +161,7 @@ class Run(ABC):
 
 
 class Certain(Run):
-    """A run that leaves nothing to chance: it has one round, and what that says is the answer."""
+    """A run without sampling: it has one round, which gives the answer."""
 
     samples = False
     _is_drawn = False
@@ -173,7 +173,7 @@ class Certain(Run):
 
     @property
     def distinct(self) -> int:
-        """Coalitions in all, if nothing else is said."""
+        """All coalitions, unless a subclass says otherwise."""
         return self.total or 0
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The paper's first level: every subset of every support, trained anew for each test row and each player."""
+"""The paper's first level: every subset of every support, trained again for each test row and each player."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Baseline(Method):
     Parameters
     ----------
     max_subsets : int
-        More are refused.
+        Maximum number of trainings; more are refused.
     """
 
     name = "baseline"

@@ -17,15 +17,15 @@ from localshapley.wording import in_words
 from localshapley.workers import Bench, Done, Work
 
 CLASSES_PER_SECOND = 1e7
-"""That many are scored at least."""
+"""A lower bound on how fast classes are scored."""
 
 
 @dataclass(frozen=True)
 class ClosedForm(Method):
     """Exact values without training, by classes of coalitions with equal scores.
 
-    A K-nearest-neighbour prediction depends only on the K nearest members of a coalition, so that few classes of
-    coalitions stand for all of them. Models and scores without such a form are refused.
+    A K-nearest-neighbour prediction depends only on the K nearest members of a coalition, so all coalitions fall into
+    a few classes. Models and scores without such a form are refused.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class ClosedForm(Method):
         if classes > self.max_classes:
             raise TooLargeError(
                 f"method='closed-form' would score {in_words(classes)} equivalence classes of coalitions; "
-                f"{self.max_classes:,} is the most. Use method='sample', or a smaller support."
+                f"the limit is {self.max_classes:,}. Use method='sample', or a smaller support."
             )
         return ClosedFormRun(graph, solver, classes)
 
@@ -66,7 +66,7 @@ class ClosedForm(Method):
 
 
 class ClosedFormRun(Certain):
-    """Has a solver score every class once."""
+    """A run in which a solver scores every class once."""
 
     title = "exact"
     counts_classes = True

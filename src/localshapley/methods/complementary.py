@@ -1,8 +1,8 @@
 """Complementary contributions (Zhang et al., 2023): a coalition against all others, `v(S) − v(N∖S)`.
 
 A player's value is the mean, over the sizes `k = 1, ..., n` of a coalition that it is in, of the mean complementary
-contribution of such coalitions. A pair of trainings says something about every player: about members for the size of
-the coalition, about the others, with the sign changed, for the size of its complement. Sizes are spread evenly over the
+contribution of such coalitions. A pair of trainings counts for every player: for members under the size of
+the coalition, for the others, with the sign changed, under the size of its complement. Sizes are spread evenly over the
 draws. Small ones are still seldom drawn for any one player: where a player has no draw of a size yet, the mean of the
 others stands in, and the value is biased towards theirs. Sizes without any draw are left out: those of a coalition and
 its complement come together, and their means over all players cancel.
@@ -22,9 +22,9 @@ from localshapley.methods.rounds import InRounds, Rounds
 from localshapley.workers import Bench
 
 MAX_CELLS = 2**26
-"""Pairs of a player and a size that are kept apart, over all games."""
+"""Maximum number of pairs of a player and a size, over all games."""
 GOLDEN = (5**0.5 - 1) / 2
-"""Steps of this length around a circle are spread evenly, however many they are."""
+"""Steps of this length around a circle are spread evenly, however many there are."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Complementary(InRounds):
 
 
 class Cells:
-    """What the draws of one game said, for each player and size of the coalition that it was in."""
+    """Sums over the draws of one game, for each player and size of the coalition that it was in."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -50,13 +50,13 @@ class Cells:
         self._players = np.arange(n)
 
     def add(self, half: int, sizes: Ints, said: Floats) -> None:
-        """Take in a draw: the size of each player's coalition, and its complementary contribution."""
+        """Add a draw: the size of each player's coalition, and its complementary contribution."""
         self.counts[half, self._players, sizes - 1] += 1
         self.totals[half, self._players, sizes - 1] += said
         self.squares[self._players, sizes - 1] += said**2
 
     def values(self, gain: float, half: int | None = None) -> Floats:
-        """Mean over the sizes; the full coalition, against nobody, is one of them and contributes `gain`."""
+        """Mean over the sizes; the full coalition, against the empty one, is one of them and contributes `gain`."""
         counts, totals = (a.sum(axis=0) if half is None else a[half] for a in (self.counts, self.totals))
         of_others = totals.sum(axis=0) / np.maximum(counts.sum(axis=0), 1)
         means = np.where(counts > 0, totals / np.maximum(counts, 1), of_others)
@@ -65,16 +65,16 @@ class Cells:
         return found
 
     def variance(self) -> Floats:
-        """Variance of the values, by sizes; one draw, or none, is as uncertain as a draw of that size usually is.
+        """Variance of the values, by size; where there is one draw, or none, that of draws of this size in general.
 
-        Where no player has two draws of a size, the players are taken together; a size drawn once is as uncertain as
-        what it said is large.
+        Where no player has two draws of a size, the players are pooled; for a size drawn once it is the square of that
+        draw.
         """
         counts, totals = self.counts.sum(axis=0), self.totals.sum(axis=0)
         within = np.maximum(self.squares - totals**2 / np.maximum(counts, 1), 0)
         degrees = np.maximum(counts - 1, 0)
         seen = np.maximum(counts.sum(axis=0), 1)
-        draws = seen / np.arange(1, self.n + 1)  # of a size: all of a coalition say the same
+        draws = seen / np.arange(1, self.n + 1)  # of a size: all members of a coalition get the same
         square = self.squares.sum(axis=0) / seen
         together = (square - (totals.sum(axis=0) / seen) ** 2) * draws / np.maximum(draws - 1, 1)
         pooled = np.where(
@@ -101,7 +101,7 @@ class Pairs(Rounds):
         super().__init__(graph, bench, method, seed, 2 * int((graph.sizes > 1).sum()))
         if (graph.sizes**2).sum() > MAX_CELLS:
             raise InvalidArgumentError(
-                f"method='complementary' keeps every player and size apart, too many for {graph.sizes.max():,} players "
+                f"method='complementary' has a table of players by sizes, too large for {graph.sizes.max():,} players "
                 f"(at most {int(MAX_CELLS**0.5):,}); use 'global-mc', or value fewer rows."
             )
         self._cells = [Cells(int(n)) for n in graph.sizes]
@@ -148,12 +148,12 @@ class Pairs(Rounds):
 
     @property
     def notes(self) -> list[str]:
-        """How much has no draw."""
+        """How many pairs of a player and a size have no draw."""
         empty, cells = sum(c.n_empty for c in self._cells), int((self.graph.sizes * (self.graph.sizes - 1)).sum())
         if not empty:
             return super().notes
         return [
             *super().notes,
-            f"{empty:,} of {cells:,} sizes of a coalition, over all players, have no draw: the means of other players "
-            "stand in for them, and the values are biased.",
+            f"{empty:,} of {cells:,} pairs of a player and a coalition size have no draw: other players' means are "
+            "used instead, and the values are biased.",
         ]

@@ -24,7 +24,7 @@ class Design:
     at_once : array of bool of shape (n_strata,)
         Strata that are taken whole, whatever the number of draws.
     fullness : float
-        Share of its unknown subsets from which on a stratum is taken whole.
+        Share of its unknown subsets at which a stratum is taken whole.
     sigma2 : array of shape (n_strata,) or None
         Variance of the residuals of each stratum, where there are any yet.
     """
@@ -39,14 +39,14 @@ class Design:
 
     @property
     def least(self) -> float:
-        """Draws without which a stratum would be left next to no chance."""
+        """Draws needed so that no stratum is left almost undrawn."""
         return least_draws(self.strata, self.unknown, self.n_folds, self.few_folds)
 
     def expected(self, draws: float) -> tuple[Floats, AnyArray]:
         """Expected draws of each stratum, in proportion to what its residuals add to the error (Neyman).
 
-        Strata that would be nearly used up are taken whole, as the second array says. Without residuals yet a game
-        gets draws in proportion to its players.
+        Strata that would be nearly used up are taken whole, as the second array says. Before there are residuals, a
+        game gets draws in proportion to its players.
         """
         strata, n_games = self.strata, len(self.strata.indptr) - 1
         spread = 1 / np.sqrt(strata.k * (strata.n - strata.k))
@@ -83,7 +83,7 @@ class Design:
 
 
 def least_draws(strata: Strata, unknown: Floats, n_folds: int, few_folds: int) -> float:
-    """Draws without which a round would leave a stratum next to no chance: its error would be missed, too.
+    """Draws needed so that a round leaves no stratum almost undrawn, in which case its error would be missed, too.
 
     Strata with fewer subsets than folds must be taken whole; games with others need a draw for each fold.
     """

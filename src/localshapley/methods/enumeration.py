@@ -67,12 +67,12 @@ class Enumeration(Certain):
 
 
 def refuse_if_too_large(graph: SupportGraph, method: str, trainings: int, most: int, budget: int | None) -> None:
-    """Refuse an exact method before it starts that would train more than `most` coalitions, or than its budget."""
+    """Before it starts, refuse an exact method that would train more than `most` coalitions, or than its budget."""
     if trainings <= (most if budget is None else min(budget, most)):
         return
-    limit = f"{most:,} is the most" if budget is None or budget > most else f"budget={budget:,} allows"
+    limit = f"the limit is {most:,}" if budget is None or budget > most else f"the budget is {budget:,}"
     raise TooLargeError(
         f"method={method!r} would train {in_words(trainings)} coalitions (the largest support has "
-        f"{graph.sizes.max()} rows); {limit}. Use method='auto' or 'sample', cap the supports (max_size=15), or take "
+        f"{graph.sizes.max()} rows); {limit}. Use method='auto' or 'sample', cap the supports (max_size=15), or use "
         "a smaller support; plan() shows the cost before you run it."
     )

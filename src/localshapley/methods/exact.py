@@ -1,4 +1,4 @@
-"""LSMR: each distinct subset of all supports is trained once, at its pivot, and scored wherever it counts."""
+"""LSMR: each distinct subset of all supports is trained once, at its pivot, and scored on all its test rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Exact(Method):
     Parameters
     ----------
     max_subsets : int
-        More are refused.
+        Maximum number of distinct subsets; more are refused.
     """
 
     name = "exact"
@@ -37,7 +37,7 @@ class Exact(Method):
         return self.enumerate(graph, bench, settings, distinct)
 
     def enumerate(self, graph: SupportGraph, bench: Bench, settings: Settings, distinct: int) -> Enumeration:
-        """Begin a run that trains all subsets, of which there are so many."""
+        """Begin a run that trains all subsets, of which there are `distinct`."""
         schedule, keeps = Pivots(graph, distinct), settings.per_test
         return Enumeration(graph, bench, schedule, self.name, total=distinct, distinct=distinct, per_test=keeps)
 

@@ -12,7 +12,7 @@ from localshapley.workers import Bench
 
 @dataclass(frozen=True)
 class GlobalMC(InRounds):
-    """Marginal gains along permutations of all rows (Data Shapley without truncation): unbiased."""
+    """Marginal gains along permutations of all rows (Data Shapley without truncation); unbiased."""
 
     name = "global-mc"
     plays_all = True

@@ -1,4 +1,4 @@
-"""Local-MC: random permutations of the support of each test row, for itself."""
+"""Local-MC: random permutations of the support of each test row, separately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from localshapley.workers import Bench
 
 @dataclass(frozen=True)
 class LocalMC(InRounds):
-    """Marginal gains along permutations of each test row's support: unbiased, and without reuse."""
+    """Marginal gains along permutations of each test row's support; unbiased, and without reuse."""
 
     name = "local-mc"
 

@@ -1,4 +1,4 @@
-"""Leave-one-out: what is lost without a player, `v(N) − v(N∖{z})`. No Shapley value, but cheap and exact."""
+"""Leave-one-out: what is lost without a player, `v(N) − v(N∖{z})`. Not a Shapley value, but cheap and exact."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from localshapley.workers import Bench, Work
 
 @dataclass(frozen=True)
 class LeaveOneOut(Method):
-    """What is lost without a row, all other rows being there."""
+    """What is lost without a row, with all other rows present."""
 
     name = "loo"
     kind = "exact"
@@ -62,7 +62,7 @@ class LeaveOneOutRun(Certain):
     @property
     def notes(self) -> list[str]:
         """What the values are not."""
-        return [GLOBAL_NOTE, "values are what is lost without a row. They are not Shapley values, and do not add up."]
+        return [GLOBAL_NOTE, "values are what is lost without a row; they are not Shapley values, and do not add up."]
 
     def take(self, size: int) -> Batch | None:
         """The next coalitions, at most `size`."""

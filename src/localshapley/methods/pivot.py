@@ -1,7 +1,7 @@
-"""LSMR-A as the paper has it: draws that miss their pivot are discarded.
+"""LSMR-A as in the paper: draws that miss their pivot are discarded.
 
 With corrected weights it is unbiased, but so noisy that it is here for comparison only. As printed it divides by the
-probability that another game would have drawn the subset with, and is biased where supports differ in size.
+probability with which another game would have drawn the subset, and is biased where supports differ in size.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Pivot(Method):
 
 
 class PivotRun(Run):
-    """Draws subsets as the paper does, so many for each game, and keeps those whose pivot the game is.
+    """Draws subsets as the paper does, equally many for each game, and keeps those for which the game is the pivot.
 
     Parameters
     ----------
@@ -72,18 +72,18 @@ class PivotRun(Run):
         return self.collection.n_rows
 
     def cut_short(self) -> None:
-        """Forget subsets that are not trained; a round that is not finished would be a biased one."""
+        """Forget subsets that are not trained; an unfinished round would be biased."""
         self.collection.truncate(self.collection.n_scored)
 
     @property
     def ended(self) -> str:
-        """Why there is no further round; empty if it is for the budget."""
-        return "" if self._found else "no new subsets come"
+        """Why there is no further round; empty if the budget is the reason."""
+        return "" if self._found else "no new subsets drawn"
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
         """Draw more subsets for each game, half as many again as before; False if there is no room for more."""
         if rule is None and self._last and not self._found:
-            return False  # nothing new comes, so that the budget would never be spent
+            return False  # nothing new is drawn, so the budget would never be spent
         draws = rule.step if rule is not None and rule.step else max(FIRST_DRAWS, self.draws // 2)
         while not self._draw(draws, left):
             if draws == 1:
@@ -95,7 +95,7 @@ class PivotRun(Run):
         return True
 
     def _draw(self, draws: int, left: float) -> bool:
-        """Draw so many subsets for each game; False, and nothing kept, if over `left` of them are new."""
+        """Draw `draws` subsets for each game; False, and nothing kept, if over `left` of them are new."""
         from localshapley.kernels.draws import draw_pivots
 
         graph, collection = self.graph, self.collection

@@ -16,7 +16,7 @@ from localshapley.workers import Bench
 
 @dataclass(frozen=True)
 class PivotPrinted(Method):
-    """The paper's LSMR-A with its printed weights, which divide by a probability that the draw did not have."""
+    """The paper's LSMR-A with its printed weights, which divide by a probability other than that of the draw."""
 
     name = "pivot-printed"
     keeps_tests = False

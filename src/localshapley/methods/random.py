@@ -46,5 +46,5 @@ class RandomRun(Certain):
 
     @property
     def notes(self) -> list[str]:
-        """That the values are none."""
+        """A warning that these are not values."""
         return ["values are random numbers, the floor that any method must beat; they have no standard error."]

@@ -28,7 +28,7 @@ class InRounds(Method):
     Parameters
     ----------
     max_numbers : int
-        Numbers of a block of draws, and scores of a batch, in memory at a time.
+        Maximum size of a block of draws, in numbers, and of the scores of a batch, in memory at a time.
     """
 
     max_numbers: int = field(default=2**22, kw_only=True, repr=False)
@@ -39,8 +39,8 @@ class InRounds(Method):
         needed = run.planned + 2 * run.each
         if settings.budget is not None and settings.budget < needed:
             raise InvalidArgumentError(
-                f"budget={settings.budget:,} is too small: {needed:,} trainings are the least for a standard error "
-                "(all games twice). Give more, or fewer rows."
+                f"budget={settings.budget:,} is too small: {needed:,} trainings are needed for a standard error "
+                "(all games twice). Give a larger budget, or fewer rows."
             )
         run.total, run.first_look = settings.budget, run.planned + FIRST_DRAWS * run.each
         return run
@@ -51,11 +51,11 @@ class InRounds(Method):
 
 
 class Rounds(Run):
-    """Draws of every game, in rounds; a round is worked off in blocks, which fit into memory.
+    """Draws of every game, in rounds; a round is processed in blocks, which fit into memory.
 
     A block has at most as many draws as there were before it, so that not all is lost when time is up.
 
-    The empty and the full coalition of every game go out before the first round, once and for all.
+    The empty and the full coalition of every game go out once, before the first round.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Rounds(Run):
     method : InRounds
     seed : int
     each : int
-        Most trainings of one draw of all games.
+        Maximum number of trainings of one draw of all games.
 
     Attributes
     ----------
@@ -90,13 +90,13 @@ class Rounds(Run):
         self._ends = True
         self._queue: AnyArray = np.array([(g, k) for g in range(n_games) for k in sorted({0, int(graph.sizes[g])})])
         self._given = self._answered = 0
-        self._lock = Lock()  # coalitions may be taken in another thread than the one that scores come back in
+        self._lock = Lock()  # coalitions may be taken in a different thread from the one that scores come back in
         self._last = self._pending = self._in_block = 0
         self._scale = 1.0
         self._batch_size = max(1, method.max_numbers // int(graph.tests_per_game.max(initial=1)))
         self._block_size = max(1, method.max_numbers // max(self.n_slots, graph.n_tests, 1))
 
-    # What an estimator has to say.
+    # What a subclass implements.
 
     @abstractmethod
     def _begin(self, n: int) -> None:
@@ -124,14 +124,14 @@ class Rounds(Run):
 
     @abstractmethod
     def _finish(self) -> None:
-        """Take in a block that has all of its scores; counts its draws."""
+        """Take in a block that has all of its scores, and count its draws."""
 
     @abstractmethod
     def _estimate(self) -> tuple[Floats, Floats, Floats]:
-        """Values, variances and values by either half of the draws, for the players of each game."""
+        """Values, variances and values by each half of the draws, for the players of each game."""
 
     def _later(self) -> int:
-        """Most coalitions of the block that go out after those that are out now."""
+        """Maximum number of coalitions of the block that go out after those that are out now."""
         return 0
 
     @property
@@ -146,7 +146,7 @@ class Rounds(Run):
         yield from self.bench.work_off(self, self)
 
     def train(self) -> Work:
-        """The coalitions of the round; what follows may depend on the scores of those before."""
+        """The coalitions of the round; later ones may depend on the scores of earlier ones."""
         while self.left() > 0:
             yield from self.bench.work_off(self, self)
 
@@ -229,7 +229,7 @@ class Rounds(Run):
         return found
 
     def _follow(self) -> None:
-        """Have the next coalitions of the round ready, a new block of draws if need be."""
+        """Get the next coalitions of the round ready, from a new block of draws if need be."""
         self._given = self._answered = 0
         self._queue = self._next() if self._in_block else self._queue[:0]
         while not len(self._queue) and (self._in_block or self._pending):
@@ -257,16 +257,16 @@ class Rounds(Run):
         np.put_along_axis(arrival, order, np.arange(self.n_slots) - self.graph.indptr[self.game_of_slot], axis=1)
         return order, arrival
 
-    # Rounds and what they say.
+    # Rounds and their estimates.
 
     @property
     def can_look(self) -> bool:
-        """Whether there are finished draws enough for values and their errors: they stand for themselves."""
+        """Whether there are enough finished draws for values and their errors."""
         return self.draws > 1
 
     @property
     def ended(self) -> str:
-        """Why there is no further round; empty if it is for the budget."""
+        """Why there is no further round; empty if the budget is the reason."""
         return "" if self.each else "every subset trained"
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:

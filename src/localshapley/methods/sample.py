@@ -1,7 +1,7 @@
-"""LSMR-A: subsets are drawn, each is trained once and scored wherever it counts; unbiased, with standard errors.
+"""LSMR-A: subsets are drawn, each is trained once and scored on all its test rows; unbiased, with standard errors.
 
-What a round draws is designed by `design`, how likely each subset was to be drawn is described by `estimate.drawn`, and
-what the draws say is worked out in `estimate.crossfit`. Here rounds are sized, and put together.
+`design` plans what a round draws, `estimate.drawn` describes how likely each subset was to be drawn, and
+`estimate.crossfit` estimates values from the draws. Here rounds are sized, and combined.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Sample(Method):
     def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
         """Begin a run."""
         if settings.budget is not None:
-            # A sampler that may train every subset does: nothing is left to chance, and LSMR is how it is done.
+            # If the budget allows every subset, all of them are trained, by LSMR.
             distinct = Exact().count_if_within(graph, settings.budget)
             if distinct is not None:
                 return Exact().enumerate(graph, bench, settings, distinct)
@@ -51,20 +51,20 @@ class Sample(Method):
 
 @dataclass(frozen=True)
 class Round:
-    """What one round says.
+    """The estimate from one round.
 
     Attributes
     ----------
     draws : int
         Subsets drawn, over all games.
     weight : float
-        Expected number of them that were left to chance.
+        Expected number of them outside strata that were taken whole.
     folds : array of shape (n_folds, total size of the games)
         Values by each fold, aligned with the games' players.
     variance : array of shape (n_players,)
         Variance of the values.
     exact : bool
-        Whether nothing was left to chance.
+        Whether the values are exact.
     """
 
     draws: int
@@ -75,7 +75,7 @@ class Round:
 
 
 class SampleRun(Run):
-    """Draws rounds of subsets, estimates the values from each round, and puts the rounds together.
+    """Draws rounds of subsets, estimates the values from each round, and combines the rounds.
 
     The empty coalition and every full support are trained first, always.
 
@@ -124,20 +124,20 @@ class SampleRun(Run):
             raise self._too_small(budget)
 
     def _too_small(self, budget: float) -> InvalidArgumentError:
-        """Asks for a budget with which a first round can be had however its numbers of draws are rounded."""
+        """The error, with a budget that is enough for a first round however its numbers of draws are rounded."""
         unknown = self._unknown_at_first()
         rounding = self.tuning.few_folds * len(np.unique(self.strata.game[unknown > self.tuning.few_folds]))
         enough = self.collection.n_rows + int(self._least_draws(unknown)) + rounding
         return InvalidArgumentError(
             f"budget is too small: the empty coalition, the full supports of {self.graph.n_games} games and a few "
-            f"draws for each take {enough:,} trainings, it is {budget:,.0f}. Give more, or value fewer test rows."
+            f"draws for each take {enough:,} trainings, not {budget:,.0f}. Give a larger one, or fewer test rows."
         )
 
     def _least_draws(self, unknown: Floats) -> float:
         return least_draws(self.strata, unknown, self.tuning.few_folds, self.tuning.few_folds)
 
     def _unknown_at_first(self) -> Floats:
-        """Subsets of each stratum that are no other game's full support."""
+        """Subsets of each stratum that are not the full support of another game."""
         from localshapley.kernels.draws import games_holding
 
         graph, strata = self.graph, self.strata
@@ -170,12 +170,12 @@ class SampleRun(Run):
         return self.collection.n_rows
 
     def cut_short(self) -> None:
-        """Forget subsets that are not trained; a round that is not finished would be a biased one."""
+        """Forget subsets that are not trained; an unfinished round would be biased."""
         self.collection.truncate(self.collection.n_scored)
 
     @property
     def ended(self) -> str:
-        """Why there is no further round; empty if it is for the budget."""
+        """Why there is no further round; empty if the budget is the reason."""
         return "" if self.drawn.leaves_any else "every subset trained"
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
@@ -189,7 +189,7 @@ class SampleRun(Run):
             draws = n_games * max(tuning.first_draws, rule.step)
         else:
             drawn = sum(r.draws for r in self.rounds)
-            counted = drawn - self.rounds[0].draws  # the first round will not count any more
+            counted = drawn - self.rounds[0].draws  # the first round will no longer count
             wanted = 1.0 if rule.aim is None else 1.05 * (look.relative_error / rule.aim) ** 2
             wanted = wanted * (counted or drawn) - counted
             wanted = float(np.clip(wanted, drawn / 3, tuning.max_growth * drawn))
@@ -202,7 +202,7 @@ class SampleRun(Run):
         return drew
 
     def _share_of(self, left: float, n_games: int) -> float:
-        """Draws of the next round where a budget is to be spent: an eighth to learn from, then the rest."""
+        """Draws of the next round where there is a budget to spend: an eighth to learn from, then the rest."""
         if not self.rounds:
             self._learns = left >= 3 * self.tuning.least_draws * n_games
             return max(left / 8, self.tuning.least_draws * n_games) if self._learns else left
@@ -210,7 +210,7 @@ class SampleRun(Run):
         return left if self._learns and len(self.rounds) == 1 else 0.0
 
     def draw_round(self, draws: float, most: float) -> bool:
-        """Draw about so many subsets, at most `most` new ones; False if there is none to draw."""
+        """Draw about `draws` subsets, at most `most` new ones; False if there are none to draw."""
         collection, strata = self.collection, self.strata
         before = collection.n_rows
         known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
@@ -234,7 +234,7 @@ class SampleRun(Run):
         return False
 
     def _design(self, unknown: Floats, draws: float, most: float) -> tuple[Design, float]:
-        """The plan of a round of about so many draws, and how many it takes at least."""
+        """The plan of a round of about `draws` draws, and how many it takes at least."""
         strata, n_games = self.strata, self.graph.n_games
         of_game = np.bincount(strata.game, weights=unknown, minlength=n_games)
         at_once = (of_game <= self.tuning.easy_game)[strata.game] if self._eager else np.zeros(len(unknown), dtype=bool)
@@ -245,7 +245,7 @@ class SampleRun(Run):
         elif not self.rounds:
             draws += easy
         tuning = self.tuning
-        few = unknown[unknown <= tuning.n_folds].sum()  # in strata to be taken whole, for want of a subset per fold
+        few = unknown[unknown <= tuning.n_folds].sum()  # in strata too small for the folds, which are taken whole
         n_folds = tuning.n_folds if draws >= 2 * max(tuning.n_folds * n_games, few) else tuning.few_folds
         fullness = 0.5 if self._eager else 1.0
         design = Design(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2)
@@ -263,7 +263,7 @@ class SampleRun(Run):
         collection.n_rows = draw_round(graph.arrays, design, collection.streams, drawn.before, collection.arrays)
 
     def look(self, previous: Look | None, seconds: float) -> Look:
-        """Estimate the values from the last round, and put them together with those of the rounds before."""
+        """Estimate the values from the last round, and combine them with those of the rounds before."""
         self.rounds.append(self._estimate())
         weight = self._weights()
         by_fold = [np.stack([r.folds[half::2].mean(axis=0) for half in (0, 1)]) for r in self.rounds]
@@ -300,8 +300,8 @@ class SampleRun(Run):
     def _weights(self) -> Floats:
         """Weights of the rounds, from expected numbers of draws alone.
 
-        The first round has the poorest fit and an allocation that knew nothing: it counts only while it is the
-        only one. A round that left nothing to chance is the answer.
+        The first round has the poorest fit, and its draws were allocated blindly: it counts only while it is the only
+        one. An exact round is the answer.
         """
         weight = np.array([r.weight for r in self.rounds])
         if self.rounds[-1].exact:
@@ -336,7 +336,7 @@ class SampleRun(Run):
             return None
         out = self._spread
         norm = np.linalg.norm(out, axis=1)
-        # A row without surprises so far is uncertain on its own account.
+        # The error of a row without surprises so far is independent of the others.
         lonely = np.flatnonzero((norm == 0) & (stderr > 0))
         out[lonely] = np.random.default_rng([self._seed, len(self.rounds)]).choice([-1.0, 1.0], (len(lonely), N_SPREAD))
         norm[lonely] = np.sqrt(N_SPREAD)

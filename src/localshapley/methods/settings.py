@@ -47,7 +47,7 @@ class Settings:
             raise InvalidArgumentError(f"per_test=True is not supported by method={name!r}; use 'sample' or 'exact'.")
         if self.method.kind != "sampled" and (self.tol or self.stop or self.max_seconds):
             raise InvalidArgumentError(
-                f"tol, stop and max_seconds are for sampled methods; method={name!r} is {self.method.kind}. "
+                f"tol, stop and max_seconds need a sampled method; method={name!r} is {self.method.kind}. "
                 "Leave them out, or use method='auto'."
             )
 

@@ -1,4 +1,4 @@
-"""The paper's second level: every subset of every support, trained anew for each test row."""
+"""The paper's second level: every subset of every support, trained again for each test row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SubsetCentric(Method):
     Parameters
     ----------
     max_subsets : int
-        More are refused.
+        Maximum number of trainings; more are refused.
     """
 
     name = "subset-centric"

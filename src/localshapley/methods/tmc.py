@@ -1,6 +1,6 @@
 """TMC: walks that end once the score is near that of all players.
 
-It is biased: those who would have come later get nothing for this walk.
+It is biased: players who would have arrived later get nothing from this walk.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class TMC(InRounds):
     tolerance : float, default=0.01
         A score is near if it differs from that of all rows by less than this; 0 never ends a walk.
     patience : int, default=1
-        It must be near so many times in a row.
+        Number of times in a row that the score must be near.
     by_test : bool, default=False
         Whether each test row ends its own walk, by its own score; otherwise the mean over the test rows decides for
         all of them. With ``score="accuracy"``, ``TMC(patience=5, by_test=True)`` ends the walk of a test row when five
-        models in a row were as right, or as wrong, about it as the full one.
+        models in a row are as right, or as wrong, about it as the full one.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class TruncatedWalks(Walks):
     def __init__(self, graph: SupportGraph, bench: Bench, tmc: TMC, seed: int) -> None:
         super().__init__(graph, bench, tmc, seed)
         self._tmc = tmc
-        self._tolerance = tmc.tolerance * (1 - 1e-9)  # a score that is just as far is not near, however rounded
+        self._tolerance = tmc.tolerance * (1 - 1e-9)  # a score exactly this far away is not near, despite rounding
         if tmc.by_test:
             self.limits = (self._tolerance, int(tmc.patience))
         self._n_cut = 0
@@ -86,7 +86,7 @@ class TruncatedWalks(Walks):
         else:
             self._full = self.sums(self.whole) / self.graph.tests_per_game
         self._step = 0
-        self._near = np.zeros((n, len(self._full)), dtype=np.int64)  # so many times in a row
+        self._near = np.zeros((n, len(self._full)), dtype=np.int64)  # how many times in a row
 
     def _first(self) -> AnyArray:
         return self._next()

@@ -1,6 +1,6 @@
 """Permutations: players arrive one by one, and each is credited with what its arrival changes in the score.
 
-Global-MC walks through all players for all test rows at once, Local-MC through the support of each test row for itself.
+Global-MC walks through all players for all test rows at once, Local-MC through the support of each test row separately.
 Both are unbiased.
 """
 
@@ -15,13 +15,13 @@ from localshapley.methods.rounds import InRounds, Rounds
 from localshapley.workers import Bench, Done, Work
 
 MAX_STEPS = 2**27
-"""Arrivals in compiled walks between two looks at the clock: a fraction of a second."""
+"""Arrivals in compiled walks between two checks of the time: a fraction of a second."""
 
 
 class Walks(Rounds):
     """Global-MC and Local-MC: marginal gains along random permutations of every game.
 
-    Where the trainer has a walker, it walks; else the prefixes of permutations are trained.
+    If the trainer has a walker, it scores the prefixes of permutations; else they are trained.
     """
 
     limits = (0.0, 1)
@@ -78,7 +78,7 @@ class Walks(Rounds):
         variance = self._squares / max(self.draws - 1, 1) / max(self.draws, 1)
         return self._mean, variance, self._halves / counts[:, np.newaxis]
 
-    # Compiled walks: no coalition goes out but the empty and the full ones.
+    # Compiled walks: only the empty and the full coalitions go out.
 
     def _start(self) -> None:
         if self._walker is None:

@@ -1,4 +1,4 @@
-"""Models: train many coalitions, each scored on the test rows where it counts."""
+"""Models: train many coalitions, each scored on its test rows."""
 
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.graphs import NodeData, read_graph

@@ -38,33 +38,33 @@ class Usable:
 class CompiledTrainer(Trainer):
     """Trains coalitions in compiled code, on all cores, where the outcome is not known beforehand.
 
-    A trainer reproduces scikit-learn's estimator for the settings that it names, and says which setting is in the
-    way where it does not. Every coalition is trained on its own, so that neither threads nor batches change a bit.
+    A trainer reproduces scikit-learn's estimator for the settings that it lists, and otherwise says which setting
+    prevents it. Every coalition is trained on its own, so neither threads nor batches change the result.
 
     Attributes
     ----------
     max_predictions : int
-        Numbers predicted in one go; a batch with more is cut, so that memory stays bounded.
+        Maximum number of predictions at once; a batch with more is cut, so that memory stays bounded.
     """
 
     max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
     """Settings other than the default that are reproduced, each with a test of the value."""
     irrelevant: ClassVar[frozenset[str]] = frozenset()
-    """Settings that change nothing in the trained model, or nothing beyond the solver's tolerance."""
+    """Settings that do not change the trained model, or not beyond the solver's tolerance."""
     takes_sparse: ClassVar[bool] = False
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         self.name = f"{type(estimator).__name__} (compiled)"
         self._task = task
         self._codes = np.zeros(len(task.y), dtype=np.int64) if task.codes is None else plain(task.codes, np.int64)
-        # Threads here; on a cluster, which joblib then has as its backend, one process for each core.
+        # Threads here; on a cluster (joblib's backend is then Dask) one process for each core.
         self.n_jobs = effective_n_jobs(n_jobs) if on_cluster() else 1
         self._n_threads = 1 if self.n_jobs > 1 else cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
 
     @classmethod
     def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
-        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
+        """Whether this trainer gives what the estimator would; a setting that it does not know is a reason not to."""
         defaults = inspect.signature(type(estimator).__init__).parameters
         for name, value in estimator.get_params(deep=False).items():
             if name in cls.irrelevant:
@@ -86,7 +86,7 @@ class CompiledTrainer(Trainer):
         return Trained.joined([self._train_part(part) for part in parts], [len(part) for part in parts])
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Arrays that come from another process may be read-only, for which kernels would be compiled anew.
+        # Arrays from another process may be read-only, and kernels would be compiled again for these.
         self.__dict__ = {k: plain(v, v.dtype) if isinstance(v, np.ndarray) else v for k, v in state.items()}
 
     def _train_part(self, coalitions: Coalitions) -> Trained:
@@ -110,7 +110,7 @@ class CompiledTrainer(Trainer):
         """
 
     def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
-        """Call `work` with parts of `todo`, of `least` entries, in threads (kernels let go of the interpreter)."""
+        """Call `work` with parts of `todo`, of `least` entries, in threads (kernels release the GIL)."""
         n_parts = min(PARTS_PER_THREAD * self._n_threads, len(todo) // least) if self._n_threads > 1 else 1
         if n_parts <= 1:
             if len(todo):

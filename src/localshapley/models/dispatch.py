@@ -17,9 +17,9 @@ from localshapley.models.model import Model
 from localshapley.models.trainer import Trainer
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
-"""Environment variable; 0 trains every model the plain way."""
+"""Environment variable; 0 trains every model with scikit-learn's fit."""
 
-# A module is imported when an estimator of it is met. Subclasses may do anything, so only these very classes count.
+# A module is imported when one of its estimators is used. Subclasses may do anything, so only exact classes count.
 _HOME = {
     "sklearn.neighbors.KNeighborsClassifier": ("knn", "KNNTrainer"),
     "sklearn.neighbors.KNeighborsRegressor": ("knn", "KNNTrainer"),
@@ -44,7 +44,7 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[str]]:
         amounts = are_amounts(labels)
         if amounts and labels.dtype.kind in "iu":
             notes.append(
-                "y holds so many different whole numbers that they are taken for amounts, and predicted by a "
+                "y holds so many different whole numbers that they are treated as amounts, and predicted by a "
                 "regressor; give a classifier instead of a name if they are classes."
             )
         model = named(model, regression=amounts or model == "ridge")
@@ -54,7 +54,7 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[str]]:
 
 
 class Automatic(Model):
-    """An estimator that is trained by compiled code where it can be, else the plain way.
+    """An estimator that is trained by compiled code where possible, else with scikit-learn's fit.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def register(estimator: type, trainer: type[CompiledTrainer]) -> None:
     Parameters
     ----------
     estimator : class
-        The very class; subclasses may do anything and are not meant.
+        This exact class; subclasses may do anything and are not included.
     trainer : subclass of `CompiledTrainer`
     """
     _REGISTERED[estimator] = trainer

@@ -1,4 +1,4 @@
-"""Any scikit-learn estimator, as it is: clone, fit, predict, one coalition after the other."""
+"""Any scikit-learn estimator: clone, fit, predict, one coalition after the other."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from localshapley.models.trainer import Counts, Trained, Trainer
 
 
 class Estimator(Model):
-    """A scikit-learn classifier or regressor that is trained the plain way.
+    """A scikit-learn classifier or regressor, trained with its own `fit`.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class EstimatorTrainer(Trainer):
     task : Task
     n_jobs : int, optional
     skip_errors : bool, default=False
-        Whether an error in training, other than the model's refusal of too few rows, counts as nothing learnt.
+        Whether a coalition whose training fails, other than for too few rows, is scored like the empty coalition.
     """
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> None:
@@ -93,7 +93,7 @@ class EstimatorTrainer(Trainer):
         return Trained(scores, counts, np.flatnonzero(failed).tolist())
 
     def _alone(self) -> AbstractContextManager[Any]:
-        """A context in which estimators do not spread their own work, where coalitions are spread already."""
+        """A context in which estimators do not run in parallel themselves, if coalitions already do."""
         return parallel_config(backend="sequential") if self.n_jobs > 1 else nullcontext()
 
     def _predict(self, rows: Indices, tests: Indices, counts: Counts) -> Floats | None:
@@ -102,7 +102,7 @@ class EstimatorTrainer(Trainer):
             model = _fit(self._estimator, self._task, rows)
             return _predict_rows(model, self._task, tests, rows)
         except ValueError as error:
-            # Scikit-learn's word for "cannot learn from so little"; the whole training set was tried before.
+            # How scikit-learn says "cannot learn from so little"; the whole training set has been tried before.
             counts.failed += 1
             counts.first_failure = counts.first_failure or f"{len(rows)} rows: {error}"
         except Exception as error:
@@ -152,7 +152,7 @@ def predict(model: Any, task: Task, X: Any) -> Floats:
         return out
     decision = _decision(model, X)
     if source == "margin":
-        # A class that the coalition lacks is taken for no better than the worst that it has.
+        # A class that the coalition lacks counts as no better than the worst that it has.
         out = np.repeat(decision.min(axis=1)[:, None], len(task.classes), axis=1)
         out[:, columns] = decision
         return out

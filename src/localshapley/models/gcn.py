@@ -1,4 +1,4 @@
-"""Graph convolutional networks: what they are set to, and the trainer of many at once."""
+"""Graph convolutional networks: their settings, and a trainer of many at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from localshapley.models.trainer import Trained
 
 GRAPHS = ("induced", "full")
 LAUNCHERS = 8
-"""Threads that cut out graphs and launch work on a GPU; more wait for each other."""
+"""Threads that cut out graphs and launch work on a GPU; more would wait for each other."""
 TAKEN = {"cpu": 1024, "cuda": 2**14}
 """Coalitions that the trainer is given at a time."""
 
@@ -130,7 +130,7 @@ class GCNTrainer(CompiledTrainer):
             list(threads.map(lambda piece: self._train_together(coalitions, piece, out), pieces))
 
     def _train_together(self, coalitions: Coalitions, piece: Ints, out: Floats) -> None:
-        """Train a batch; one that the device has no memory for is halved."""
+        """Train a batch; one that does not fit into the device's memory is halved."""
         indptr, rows = _ranges(coalitions.indptr, piece)
         test_indptr, where = _ranges(coalitions.test_indptr, piece)
         players, tests = coalitions.players[rows], coalitions.tests[where]
@@ -146,7 +146,7 @@ class GCNTrainer(CompiledTrainer):
 
 
 def _graph(adjacency: sparse.csr_array, X: sparse.csr_array, test: AnyArray, graph: str) -> Any:
-    """What the kernel is given of the graph."""
+    """The graph as the kernel takes it."""
     from localshapley.kernels.receptive import Csr, Graph
 
     n_nodes = adjacency.shape[0]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BATCH = {"cpu": 64, "cuda": 1024}
 """Networks that a thread trains together: enough to make calls cheap; on a CPU few enough to stay in the cache."""
 COPIES = 8
-"""Room for one network, in copies of its weights: moments, gradient, and what it sees of the graph."""
+"""Memory for one network, in copies of its weights: moments, gradient, and what it sees of the graph."""
 
 
 class Networks:
@@ -44,13 +44,13 @@ class Networks:
         self._first, self._second = torch.cat([first, bias]).to(device), second.to(device)
         self._decayed = self._decay()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch says once that its sparse matrices may change
+            warnings.simplefilter("ignore")  # PyTorch warns once that its sparse matrices may change
             torch.sparse_csr_tensor(
                 torch.zeros(2, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), torch.zeros(0)
             )
 
     def most_together(self, n_threads: int) -> int:
-        """Networks that each of so many threads should train together."""
+        """Networks that each of `n_threads` threads should train together."""
         most = BATCH[self._device.type]
         if self._device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(self._device)
@@ -59,7 +59,7 @@ class Networks:
 
     @contextmanager
     def one_thread_each(self) -> Iterator[None]:
-        """While batches are trained in several threads, calls of PyTorch on the CPU use no further ones."""
+        """While batches are trained in several threads, PyTorch on the CPU uses no further ones."""
         before = torch.get_num_threads()
         torch.set_num_threads(1)
         try:

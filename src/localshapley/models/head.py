@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
-"""Adam's own settings."""
+"""Adam's default settings."""
 TOGETHER = 128
 """Fewer coalitions than this are not worth a thread."""
 SMALL = 16
-"""Coalitions of up to so many rows are padded to the largest of them and trained together, larger ones up to twice."""
+"""Coalitions of up to this many rows are padded to the largest and trained together, larger ones up to twice."""
 
 
 class Head(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,20 +39,20 @@ class Head(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Adam takes `epochs` steps on the cross-entropy, averaged over the rows of the coalition; weight decay is added to
     the gradient. The output layer begins at zero and the hidden layer with weights that depend on the seed alone:
-    every coalition begins at one place. `value` trains many coalitions side by side, on a GPU if there is one.
+    every coalition starts from the same place. `value` trains many coalitions in parallel, on a GPU if there is one.
     Numbers have double precision: Adam divides gradients by their own size, and in single precision it would turn
     rounding errors into steps.
 
     Parameters
     ----------
     hidden : int, optional
-        Units of a hidden layer (rectified linear); None has no hidden layer.
+        Units of a hidden layer (rectified linear); None for no hidden layer.
     epochs : int, default=100
     lr : float, default=0.01
     weight_decay : float, default=1e-4
     encoder : torch.nn.Module, optional
-        From rows to embeddings. It is frozen, runs in evaluation mode and once for each row. None takes the rows
-        themselves for embeddings.
+        Maps rows to embeddings. It is frozen, and runs in evaluation mode, once for each row. With None the rows
+        themselves are the embeddings.
     random_state : int, optional
         Seed of the hidden layer.
     device : str, default="auto"
@@ -229,7 +229,7 @@ class Heads:
         layers : list of tensors
             Weights of shape (n_heads, n_in, n_out) and biases of shape (n_heads, 1, n_out), in turn.
         classes : tensor of shape (n_heads, n_outputs)
-            Class of each output, −1 for none: a head knows the classes of its rows and no other.
+            Class of each output, −1 for none: a head knows only the classes of its rows.
         """
         import torch
 
@@ -262,7 +262,7 @@ class Heads:
 
 @contextmanager
 def _one_thread_each() -> Iterator[None]:
-    """While heads are trained in several threads, calls of torch use no further ones."""
+    """While heads are trained in several threads, torch uses no further ones."""
     import torch
 
     before = torch.get_num_threads()
@@ -283,7 +283,7 @@ class Adam:
         self._squares = [layer.new_zeros(layer.shape) for layer in layers]
 
     def step(self, gradients: tuple[Tensor, ...]) -> None:
-        """Step down the gradients."""
+        """Take a step against the gradients."""
         self._n_steps += 1
         size = self._lr / (1 - BETA_1**self._n_steps)
         scale = (1 - BETA_2**self._n_steps) ** -0.5
@@ -295,7 +295,7 @@ class Adam:
 
 
 def _outputs(rows: Tensor, layers: list[Tensor], classes: Tensor) -> Tensor:
-    """Outputs for rows, shape (n_heads, n_rows, n_outputs); −∞ where an output is no class."""
+    """Outputs for rows, shape (n_heads, n_rows, n_outputs); −∞ where an output is not a class."""
     units = rows
     for weights, bias in zip(layers[:-2:2], layers[1:-2:2], strict=True):
         units = units.matmul(weights).add(bias).relu()

@@ -34,7 +34,7 @@ class KNNTrainer(CompiledTrainer):
     task : Task
     n_jobs : int, optional
     max_distances : int
-        Up to so many distances are kept; beyond, those of a few test rows at a time are computed again.
+        Up to this many distances are kept; beyond that, those of a few test rows at a time are computed again.
     """
 
     settings = {  # noqa: RUF012
@@ -78,7 +78,7 @@ class KNNTrainer(CompiledTrainer):
         return out
 
     def _measure(self, tests: AnyArray) -> None:
-        """Have the distances of some test rows to all training rows at hand."""
+        """Compute the distances of some test rows to all training rows, and keep them."""
         self._distances = plain(distances(self._task.X_test[tests], self._task.X, *self._metric))
         self._row_of_test[:] = -1
         self._row_of_test[tests] = np.arange(len(tests))
@@ -112,7 +112,7 @@ class KNNTrainer(CompiledTrainer):
         return sum(self._classes_by_test(graph))
 
     def _classes_by_test(self, graph: SupportGraph) -> list[int]:
-        """Classes of coalitions to score for each test row: all of up to K rows, or, where votes are counted, few."""
+        """Classes of coalitions to score for each test row: all of up to K rows, or fewer where votes are counted."""
         K = self._n_neighbors
         counted = np.zeros(graph.n_tests, dtype=bool)
         if not self._by_distance and self._n_classes:
@@ -130,7 +130,7 @@ class KNNTrainer(CompiledTrainer):
         return [classes(n, c) for n, c in zip(graph.support_sizes.tolist(), counted.tolist(), strict=True)]
 
     def solve(self, graph: SupportGraph, out: Floats) -> Iterator[int]:
-        """Write exact values, as `models.trainer.Solver` says."""
+        """Write exact values; see `models.trainer.Solver`."""
         from localshapley.kernels.knn_classes import class_values
 
         assert _kind(self._task.score) is not None, "solver() is to be asked first"
@@ -173,7 +173,7 @@ class KNNTrainer(CompiledTrainer):
         limits: tuple[float, int],
         sums: Floats,
     ) -> tuple[Ints, int]:
-        """Score the prefixes of permutations, as `models.trainer.Walker` says."""
+        """Score the prefixes of permutations; see `models.trainer.Walker`."""
         from localshapley.kernels.knn_walks import walk_neighbours
 
         assert _kind(self._task.score) is not None, "walker() is to be asked first"

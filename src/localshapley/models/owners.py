@@ -78,7 +78,7 @@ class OwnersTrainer(Trainer):
     inner : Trainer
     owners : Owners
     allowed : bool array of shape (n_folds, n_rows), optional
-        Rows that the test rows of each fold may learn from: an owner joins with these alone.
+        Rows that may be trained on for the test rows of each fold: an owner joins with these alone.
     fold_of_test : int array of shape (n_tests,), optional
     """
 

@@ -1,4 +1,4 @@
-"""What trainers share that read pairs of rows: they are computed once, when both rows have occurred in coalitions."""
+"""What trainers that read pairs of rows share: pairs are computed once, when both rows have occurred in coalitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from localshapley.models.compiled import CompiledTrainer, Usable
 from localshapley.models.trainer import Trained
 
 MAX_PAIRS = 2**27
-"""1 GiB of them."""
+"""1 GiB of pairs."""
 
 
 class PairTrainer(CompiledTrainer):
@@ -26,7 +26,7 @@ class PairTrainer(CompiledTrainer):
     ----------
     estimator, task, n_jobs
     max_pairs : int
-        Up to so many pairs are kept; beyond, those of a coalition are computed when it is trained.
+        Up to this many pairs are kept; beyond that, those of a coalition are computed when it is trained.
     """
 
     takes_sparse = True
@@ -35,12 +35,12 @@ class PairTrainer(CompiledTrainer):
         super().__init__(estimator, task, n_jobs)
         self._estimator = estimator
         self._keeps_pairs = pairs_fit(task, max_pairs)
-        self._is_known = np.full(task.X.shape[0], True)  # rows whose pairs need not be computed (any more)
+        self._is_known = np.full(task.X.shape[0], True)  # rows whose pairs need not be computed (again)
         self._learning = Lock()
 
     @classmethod
     def is_usable_for(cls, estimator: Any, task: Task, max_pairs: int = MAX_PAIRS) -> Usable:
-        """Tell whether this trainer gives what the estimator would; a setting that it does not know is a reason."""
+        """Whether this trainer gives what the estimator would; a setting that it does not know is a reason not to."""
         usable = super().is_usable_for(estimator, task)
         if usable and sparse.issparse(task.X) and not pairs_fit(task, max_pairs):
             return Usable(f"a sparse X of {task.X.shape[0]} rows")
@@ -56,7 +56,7 @@ class PairTrainer(CompiledTrainer):
         return super().train(coalitions)
 
     def _learn(self, players: Indices) -> None:
-        """Compute the pairs of rows that are new with each other and with those that are known."""
+        """Compute the pairs of new rows with each other and with known ones."""
         occurs = np.full(len(self._is_known), False)
         occurs[players] = True
         new = np.flatnonzero(occurs & ~self._is_known)

@@ -32,7 +32,7 @@ class Counts:
         Predictions that were NaN or infinite, or that the model refused to make.
     first_failure, first_skipped : str
     warnings : Counter
-        Names of the warnings that fits gave, with their number.
+        Names of the warnings that fits gave, with their counts.
     """
 
     trivial: int = 0
@@ -56,7 +56,7 @@ class Counts:
 
 @dataclass
 class Trained:
-    """What came of training some coalitions.
+    """The outcome of training some coalitions.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Trained:
         One number for each test row of each coalition, flat.
     counts : Counts
     stand_ins : list of int
-        Coalitions with a score that stands for a failure; it is not to be remembered.
+        Coalitions with a score that stands in for a failure; it must not be stored.
     """
 
     scores: Floats
@@ -73,7 +73,7 @@ class Trained:
 
     @classmethod
     def joined(cls, parts: Sequence[Trained], sizes: Sequence[int]) -> Trained:
-        """Put together what came of parts with so many coalitions."""
+        """Join the outcomes of parts of the given numbers of coalitions."""
         out = cls(np.concatenate([part.scores for part in parts]) if parts else np.empty(0))
         first = 0
         for part, size in zip(parts, sizes, strict=True):
@@ -86,7 +86,7 @@ class Trained:
 class Trainer(ABC):
     """Trains coalitions and scores them on their test rows.
 
-    Same coalition, same score: whatever else is in the batch, in whichever process.
+    The same coalition always gets the same score, whatever else is in the batch, and in any process.
 
     Attributes
     ----------
@@ -120,15 +120,15 @@ class Trainer(ABC):
         return self.train(coalitions).scores
 
     def solver(self) -> Solver | None:
-        """What gives exact values without training, where the model and the score allow it."""
+        """A solver that gives exact values without training, if the model and the score allow it."""
         return None
 
     def walker(self) -> Walker | None:
-        """What scores the prefixes of a permutation one from the other, where the model and the score allow it."""
+        """A walker that scores each prefix of a permutation from the one before, if model and score allow it."""
         return None
 
     def notes(self, counts: Counts) -> list[str]:
-        """What a reader of the values should know of what happened in training."""
+        """What a reader of the values should know about the training."""
         found = []
         if counts.failed:
             found.append(
@@ -187,7 +187,7 @@ class Walker(Protocol):
         limits : tolerance and patience
             When a test row ends its walk, as in `TMC`; never, if the tolerance is 0.
         sums : array of shape (n_draws, n_slots + n_games)
-            Gets the score of each prefix, summed over the test rows of the game, at the place of its size; places of
+            Gets the score of each prefix, summed over the test rows of the game, at the position of its size; those of
             game `g` start at ``graph.indptr[g] + g``, and its first one, for the empty prefix, is given.
 
         Returns

@@ -17,11 +17,11 @@ from localshapley.models.compiled import CompiledTrainer, Usable, plain
 
 CRITERIA = ("gini", "entropy", "log_loss", "squared_error")
 MAX_TABLE = 256
-"""Logarithms are kept for nodes of up to so many rows."""
+"""Logarithms are tabulated for nodes of up to this many rows."""
 
 
 class TreeTrainer(CompiledTrainer):
-    """Grows the trees of scikit-learn, of its random state too: that decides between equally good splits.
+    """Grows the same trees as scikit-learn, for the same random state, which decides between equally good splits.
 
     Classifiers are the same to the last bit. Regressors are the same trees where sums of `y` are not rounded (whole
     numbers) or no column holds a value twice, and their means agree up to rounding. Elsewhere a tie may be resolved
@@ -62,7 +62,7 @@ class TreeTrainer(CompiledTrainer):
 
     @classmethod
     def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
-        """Tell whether the estimator's trees are grown, with its settings and on these rows."""
+        """Whether the estimator's trees can be grown, with its settings and on these rows."""
         usable = super().is_usable_for(estimator, task)
         if usable and max(np.abs(X).max() for X in (task.X, task.X_test)) > np.finfo(np.float32).max:
             return Usable("X has numbers too large for 32 bits")
@@ -86,7 +86,7 @@ class TreeTrainer(CompiledTrainer):
 
 
 def _number_of(max_features: Any, n_columns: int) -> int:
-    """Number of columns that are looked at for a split."""
+    """Number of columns that are considered for a split."""
     if max_features is None:
         return n_columns
     if isinstance(max_features, Integral):
@@ -97,7 +97,7 @@ def _number_of(max_features: Any, n_columns: int) -> int:
 
 
 def _by_size(least: Any, n_rows: int) -> Ints:
-    """Least number of rows for every size of a coalition; `least` may be a fraction of it."""
+    """Minimum number of rows for every size of a coalition; `least` may be a fraction of it."""
     if isinstance(least, Integral):
         return np.full(n_rows + 1, int(least))
     return np.array([ceil(least * size) for size in range(n_rows + 1)])

@@ -28,7 +28,7 @@ def as_trainer(utility: Any, n_jobs: int | None = None) -> Trainer:
 
 
 class BatchUtilityTrainer(Trainer):
-    """Has an object with `evaluate(coalitions) -> scores` score many coalitions in one call, in this process."""
+    """Lets an object with `evaluate(coalitions) -> scores` score many coalitions in one call, in this process."""
 
     def __init__(self, utility: Any) -> None:
         self.name = getattr(utility, "name", type(utility).__name__)
@@ -40,7 +40,7 @@ class BatchUtilityTrainer(Trainer):
 
 
 class UtilityTrainer(Trainer):
-    """Calls `utility(coalition, tests)` for each coalition and checks what comes back."""
+    """Calls `utility(coalition, tests)` for each coalition and checks what it returns."""
 
     def __init__(self, utility: Utility, n_jobs: int | None = None) -> None:
         self.name = getattr(utility, "__name__", type(utility).__name__)

@@ -12,7 +12,7 @@ from localshapley.report.charts import round_step
 from localshapley.report.tables import Table, as_table, number_column
 
 MAX_BINS = 40
-"""About so many bars fit side by side."""
+"""About as many bars as fit side by side."""
 
 
 def bins_of_numbers(values: Floats) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def bins_of_numbers(values: Floats) -> dict[str, Any]:
 
 
 def bins_of_counts(sizes: Ints) -> dict[str, Any]:
-    """Counts of whole numbers, in steps that keep the bars few."""
+    """Counts of whole numbers, in steps large enough to keep the bars few."""
     low, high = int(sizes.min()), int(sizes.max())
     step = ceil((high - low + 1) / MAX_BINS)
     counts = np.bincount((sizes - low) // step, minlength=1)

@@ -1,4 +1,4 @@
-"""Charts as SVG. Places across are in per cent and heights in pixels, so that a chart fits any screen."""
+"""Charts as SVG. Widths are in per cent and heights in pixels, so that a chart fits any screen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 def histogram(
     counts: Sequence[int], edges: Sequence[float], label: str, across: str, up: str, *, whole: bool = False
 ) -> Markup:
-    """Bars over the edges, around them for `whole` numbers; those below zero have a colour of their own."""
+    """Bars between the edges, or around them for `whole` numbers; those below zero have a colour of their own."""
     if whole:
         edges = [edge - 0.5 for edge in edges]
     x, y = _Scale(edges[0], edges[-1], 0, 100), _Scale(0, 1.08 * max(*counts, 1), HEIGHT - BOTTOM, 0)
@@ -139,7 +139,7 @@ def round_step(span: float, n: int) -> float:
 
 
 class _Scale:
-    """Carries numbers from `low` to `high` to places from `start` to `end`."""
+    """Maps numbers from `low` to `high` to positions from `start` to `end`."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self.low, self.high, self._start, self._end = low, high, start, end
@@ -156,7 +156,7 @@ def _round_numbers(low: float, high: float, n: int, *, whole: bool = False) -> l
 
 
 def _grid(y: _Scale, low: float, high: float, *, whole: bool = False) -> list[Markup]:
-    """Level lines with their numbers, left of the chart."""
+    """Horizontal lines with their numbers, left of the chart."""
     lines = []
     for mark in _round_numbers(low, high, 5, whole=whole):
         place = y(mark)

@@ -13,11 +13,11 @@ import numpy as np
 from localshapley.errors import InvalidArgumentError
 
 MAX_SIDE = 64
-"""Pixels of a side; larger images are thinned out."""
+"""Maximum number of pixels per side; larger images are thinned out."""
 
 
 def check_shape(shape: Any, n_pixels: int) -> tuple[int, ...]:
-    """The shape of the images, if it is one and fits the number of pixels."""
+    """The shape of the images, if it is valid and fits the number of pixels."""
     sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
     whole = all(isinstance(n, int | np.integer) and n > 0 for n in sizes)
     if not whole or len(sizes) not in (2, 3) or (len(sizes) == 3 and sizes[2] not in (1, 3)):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT = "localshapley report 2"
 PAGE_SIZE = 25
-"""Rows of a table that are there without JavaScript, and on its first page with it."""
+"""Rows of a table that are shown without JavaScript, and on its first page with it."""
 
 
 def write_report(
@@ -55,7 +55,7 @@ def write_report(
         The file to write.
     valuation : Valuation
     rows : DataFrame or array, optional
-        The rows that were valued, in their order, as a reader knows them: its first columns are shown.
+        The rows that were valued, in their order, as a reader knows them; the first columns are shown.
     y : array, Series or list, optional
         Their labels, for a column and for the values by class.
     levels : Levels, optional
@@ -72,9 +72,9 @@ def write_report(
         How the columns were prepared.
     title : str, default="Data valuation"
     json : bool or path, optional
-        Where to write what the page says as JSON as well; True takes `path` with the ending ``.json``.
+        Where to write the contents of the page as JSON, too; True takes `path` with the ending ``.json``.
     sections : list of Section, optional
-        What the page is made of, in this order; ``localshapley.report.SECTIONS`` if it is not given.
+        What the page is made of, in this order; ``localshapley.report.SECTIONS`` by default.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def summarise(
     -------
     dict
         Plain data that JSON can hold: `format`, `title`, and `sections` with what each section says, by its id.
-        Sections that have nothing to say are left out.
+        Sections without contents are left out.
     """
     context = Context(
         Rows(valuation, rows, y, image_shape),
@@ -156,7 +156,7 @@ def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -
     summary : dict
         From `summarise`, or read back from its JSON.
     sections : list of Section, optional
-        Those that the summary was made with; ``localshapley.report.SECTIONS`` if it is not given.
+        Those that the summary was made with; ``localshapley.report.SECTIONS`` by default.
     """
     shown, said = _shown(summary, sections), summary["sections"]
     tables = {section.id: section.tables(said[section.id]) for section in shown}
@@ -180,7 +180,7 @@ def _checked(sections: Sequence[Section] | None) -> Sequence[Section]:
 
 
 def _shown(summary: dict[str, Any], sections: Sequence[Section] | None) -> list[Section]:
-    """The sections that have something to say, if they are those of the summary."""
+    """The sections with contents, if they are those of the summary."""
     if summary.get("format") != FORMAT:
         raise InvalidArgumentError(
             f"summary must have the format {FORMAT!r}; got {summary.get('format')!r}. Make it with summarise()."
@@ -195,7 +195,7 @@ def _shown(summary: dict[str, Any], sections: Sequence[Section] | None) -> list[
 
 
 def _body(section: Section, summary: dict[str, Any], tables: dict[str, Table]) -> Markup:
-    """What stands below the heading of a section."""
+    """What is below the heading of a section."""
     drawing = _environment().get_template("table.html")
     drawn = {name: Markup(drawing.render(name=name, **table)) for name, table in tables.items()}
     charts = section.charts(summary)

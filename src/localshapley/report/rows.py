@@ -24,7 +24,7 @@ from localshapley.report.tables import (
 from localshapley.valuation import Valuation
 
 MAX_FEATURES = 6
-"""Columns of the user's table that are shown."""
+"""Number of columns of the user's table that are shown."""
 
 
 class Rows:
@@ -111,7 +111,7 @@ class Rows:
         return [any_column(shown.columns[i], shown.iloc[:, i]) for i in range(min(MAX_FEATURES, shown.shape[1]))]
 
     def values(self, values: Any, stderr: Any) -> list[Column]:
-        """Columns of values and, unless they are exact, of their errors, to the same decimals in all tables."""
+        """Columns of values and, unless they are exact, of their errors, with the same decimals in all tables."""
         decimals = decimals_of(self.valuation.values)
         columns = [number_column("value", values, decimals=decimals, sign=True)]
         return columns if self.exact else [*columns, number_column("std. error", stderr, decimals=decimals)]

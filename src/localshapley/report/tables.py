@@ -12,9 +12,9 @@ import pandas as pd
 from markupsafe import Markup
 
 MAX_TEXT = 60
-"""Characters of a cell; the rest is cut off."""
+"""Maximum number of characters of a cell; the rest is cut off."""
 MAX_NUMBER = 2**53
-"""Beyond it a number of double precision may not be what the user's table says."""
+"""Beyond this, double precision may not hold the number in the user's table exactly."""
 
 Column = tuple[dict[str, Any], list[Any]]
 Table = dict[str, Any]
@@ -29,7 +29,7 @@ def text_column(name: object, cells: Iterable[Any], *, choice: bool = False) -> 
 def number_column(
     name: object, cells: Sequence[Any] | np.ndarray | pd.Series, *, decimals: int | None = None, sign: bool = False
 ) -> Column:
-    """A column of numbers, as long as they are shown; with `sign` the page offers below and above zero as a filter."""
+    """A column of numbers, rounded as they are shown; with `sign` the page offers below and above zero as a filter."""
     numbers = np.asarray(cells, dtype=np.float64)
     decimals = decimals_of(numbers) if decimals is None else decimals
     column = {"name": text(name), "kind": "number", "decimals": decimals}
@@ -79,7 +79,7 @@ def text(cell: Any) -> str:
 
 
 def number(x: float, decimals: int | None = None) -> int | float | None:
-    """A number to some decimals, or to five digits where they are not given or would leave nothing of it.
+    """A number to `decimals`, or to five digits where these are not given or would round it to zero.
 
     None where it is not finite.
     """
@@ -91,7 +91,7 @@ def number(x: float, decimals: int | None = None) -> int | float | None:
 
 
 def with_error(x: float, half: float) -> str:
-    """A number with what it may be off, both to two digits of the latter."""
+    """A number with its error, both to two digits of the error."""
     if not half:
         return f"{x:.4g}"
     decimals = max(1 - floor(log10(half)), 0)
@@ -109,7 +109,7 @@ def show(cell: Any, column: dict[str, Any]) -> str:
 
 
 def to_script(data: Any) -> Markup:
-    """JSON that may stand inside a script element: nothing in it can end the element or start another."""
+    """JSON that is safe inside a script element: nothing in it can end the element or start another."""
     words = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Markup(words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))
 

@@ -1,6 +1,6 @@
-"""What things are, whatever their place: digests of rows and labels, and of all else that decides a score.
+"""Identity by contents: digests of rows and labels, and of everything else that decides a score.
 
-Digests tell equal from different contents; they are no protection against someone who wants two things to look alike.
+Digests tell equal from different contents; they do not protect against someone who wants two things to look alike.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Contents(NamedTuple):
     fingerprint : bytes
         Digest of everything but the rows that decides a score.
     about : str
-        The same for people.
+        The same, in words.
     rows, tests : arrays of shape (n, 2)
         Digests of players and of test rows.
     nothing : array of shape (2,)
-        Digest that stands for the empty coalition.
+        Digest of the empty coalition.
     """
 
     fingerprint: bytes
@@ -58,7 +58,7 @@ def contents_of_task(task: Task, estimator: Any, trainer: str) -> Contents:
 
 
 def contents_by_name(name: str, n_players: int, n_tests: int) -> Contents:
-    """Contents of a game that goes by a name; its players and test rows go by their numbers."""
+    """Contents of a game that is identified by a name, and its players and test rows by their numbers."""
     rows, tests = (digest_rows(np.arange(n)[:, None], np.zeros(n)) for n in (n_players, n_tests))
     return Contents(digest_text(f"game {name}").tobytes(), name, rows, tests, digest_text("nothing"))
 
@@ -107,7 +107,7 @@ def _words(X: Any) -> list[tuple[Masks, Ints]]:
 
 
 def _bits(numbers: Floats) -> Masks:
-    """Bits of numbers; 0 and −0 are one, and so are all NaN."""
+    """Bits of numbers; 0 and −0 count as equal, and so do all NaN."""
     return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
 
 
@@ -131,7 +131,7 @@ def fingerprint(task: Task, estimator: Any, trainer: str) -> bytes:
 def describe(value: Any) -> str:
     """A text that is equal for equal values and different for different ones, in every process.
 
-    Code counts: a function that was edited is another one, and so is a class of no versioned package.
+    Code counts: a function that was edited is a different one, and so is a class from a package without a version.
 
     >>> describe([1, 2.5, "a", None])
     "[1, 2.5, 'a', None]"
@@ -171,7 +171,7 @@ def describe(value: Any) -> str:
 
 
 def _contents(value: Any) -> bytes | str:
-    """What pickle would write of an object of no kind that is known here; never read back."""
+    """What pickle would write of an object of a kind that is unknown here; never read back."""
     try:
         return blake2b(pickle.dumps(value), digest_size=16).digest()
     except Exception:

@@ -41,7 +41,7 @@ class Connection(sqlite3.Connection):
 
 
 class StoreFile:
-    """A store's file, made if it is not there; a copy (forked, pickled) opens it anew when it is first used."""
+    """A store's file, created if it does not exist; a copy (forked, pickled) reopens it when it is first used."""
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
         self.path, self.timeout = Path(os.path.realpath(path)), timeout
@@ -57,7 +57,7 @@ class StoreFile:
         with _LOCK, self._explained():
             if self.closed:
                 raise StoreError(f"{self.path} was closed; open it again with Store({str(self.path)!r}).")
-            if not _is_writable(self.path):  # read only, see `_open`, or not there any more
+            if not _is_writable(self.path):  # read-only, see `_open`, or gone
                 self.disconnect()
             if self._connection is None:
                 self._connection = _open(self.path, self.timeout)
@@ -65,7 +65,7 @@ class StoreFile:
 
     @contextmanager
     def transaction(self, write: bool = False) -> Iterator[Connection]:
-        """The connection inside a transaction: the file stays in one state, and an error takes back all changes."""
+        """The connection inside a transaction: the file stays in one state, and an error rolls back all changes."""
         with self.connected() as connection:
             connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
             try:
@@ -111,7 +111,7 @@ class StoreFile:
 
 
 # One lock for all stores of a process. It is held while the process forks, with every connection closed: what SQLite
-# believes of its own file locks would be wrong in the child, even for a connection that the child opens itself.
+# knows about its own file locks would be wrong in the child, even for a connection that the child opens itself.
 _LOCK = threading.RLock()
 _FILES: weakref.WeakSet[StoreFile] = weakref.WeakSet()
 
@@ -141,17 +141,17 @@ if hasattr(os, "register_at_fork"):
 
 def _explanation(text: str, timeout: float) -> str:
     if "disk is full" in text:
-        return "could not take more: the disk is full. Make room and run again; what was kept before is still there."
+        return "cannot be written: the disk is full. Free space and run again; what was stored before is still there."
     if "locked" in text:
         return f"has been locked by another process for {timeout:.0f} s; wait for it to end, or use another path."
     if "readonly" in text:
-        return "may only be read: get the right to write to it and to its folder, or use another path."
+        return "is read-only: get write permission for it and for its folder, or use another path."
     if "unable to open" in text:
-        return f"cannot be opened ({text}); see whether it is there, and whether it and its folder may be written to."
+        return f"cannot be opened ({text}); check that it exists, and that it and its folder are writable."
     if "I/O" in text:
-        return f"could not be read or written ({text}): the disk is full, or fails. What was kept before stays."
+        return f"could not be read or written ({text}): the disk is full or failing. What was stored before is kept."
     return (
-        f"is damaged ({text}). Put a copy of it back, or move it away together with its -wal file: "
+        f"is damaged ({text}). Restore a backup of it, or move it away together with its -wal file: "
         "what it held will be trained again."
     )
 
@@ -159,12 +159,12 @@ def _explanation(text: str, timeout: float) -> str:
 def _is_there(path: Path) -> bool:
     """Whether there is a store; anything else is refused before SQLite can touch it.
 
-    No connection of this process may be open: closing a file by hand gives up the locks that SQLite has on it.
+    No connection of this process may be open: closing the file releases the locks that SQLite holds on it.
     """
     if os.path.isdir(path):
-        raise StoreError(f"{path} is a folder, and a store is a file; give a path in it, such as {path / 'scores.db'}.")
+        raise StoreError(f"{path} is a folder, but a store is a file; give a path in it, such as {path / 'scores.db'}.")
     if os.path.exists(path) and not os.path.isfile(path):
-        raise StoreError(f"{path} is not a plain file; use another path.")
+        raise StoreError(f"{path} is not a regular file; use another path.")
     try:
         with open(path, "rb") as file:
             head = file.read(100)
@@ -172,7 +172,7 @@ def _is_there(path: Path) -> bool:
         _check_folder(path)
         return False
     except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror}); get the right to, or use another path.") from error
+        raise StoreError(f"{path} cannot be read ({error.strerror}); get permission, or use another path.") from error
     if not head:  # left by a process that was killed before its first write
         return False
     if not head.startswith(b"SQLite format 3\0") or len(head) < 100:
@@ -183,9 +183,9 @@ def _is_there(path: Path) -> bool:
 
 def _check_folder(path: Path) -> None:
     if not path.parent.is_dir():
-        raise StoreError(f"{path} cannot be made: the folder {path.parent} does not exist; make it first.")
+        raise StoreError(f"{path} cannot be created: the folder {path.parent} does not exist; create it first.")
     if not os.access(path.parent, os.W_OK):
-        raise StoreError(f"{path} cannot be made: the folder {path.parent} may not be written to; use another path.")
+        raise StoreError(f"{path} cannot be created: the folder {path.parent} is not writable; use another path.")
 
 
 def _check_origin(path: Path, application: int, version: int) -> None:
@@ -202,8 +202,8 @@ def _check_origin(path: Path, application: int, version: int) -> None:
 def _open(path: Path, timeout: float, create: bool = False) -> Connection:
     """Connect to a store.
 
-    One that may not be written to is taken as unchanging unless somebody is at it, which its log shows, so that no file
-    has to be made beside it. What is true of it now need not be true later, so each operation opens it anew.
+    One that is not writable is treated as immutable unless its log shows that another process is using it, so that no
+    file has to be created beside it. This may change later, so each operation reopens it.
     """
     if create:
         mode = "rwc"
@@ -216,7 +216,7 @@ def _open(path: Path, timeout: float, create: bool = False) -> Connection:
         address, timeout=timeout, isolation_level=None, check_same_thread=False, factory=Connection, uri=True
     )
     try:
-        if mode.startswith("rw") and _pragma(connection, "page_count") == 0:  # new, or its maker was killed
+        if mode.startswith("rw") and _pragma(connection, "page_count") == 0:  # new, or its creator was killed
             _lay_out(connection)
         _check_origin(path, _pragma(connection, "application_id"), _pragma(connection, "user_version"))
         for setting in ("synchronous = NORMAL", "cache_size = -65536", "trusted_schema = OFF", "cell_size_check = ON"):
@@ -238,7 +238,7 @@ def _is_writable(path: Path) -> bool:
 
 
 def _lay_out(connection: Connection) -> None:
-    """Make the tables, unless another process was faster."""
+    """Create the tables, unless another process was faster."""
     connection.execute("BEGIN IMMEDIATE")
     if _pragma(connection, "application_id") == 0:
         for statement in LAYOUT:
@@ -251,7 +251,7 @@ def _pragma(connection: Connection, name: str) -> int:
 
 
 def _use_log(connection: Connection, timeout: float) -> None:
-    """Have changes written to a log first; SQLite does not wait for other processes here, so this does."""
+    """Switch on the write-ahead log; SQLite does not wait for other processes here, so this does."""
     end = time.monotonic() + timeout
     while True:
         try:

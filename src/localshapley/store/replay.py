@@ -1,7 +1,7 @@
-"""What has been trained before: looked up in a store, and kept there.
+"""What has been trained before is looked up in a store, and new trainings are added to it.
 
-A run is a replay of the same schedule, so that one that was killed goes on where it stopped, and other runs on the same
-rows find what they share. Keys are contents and not positions.
+A run replays the same schedule, so one that was killed resumes where it stopped, and other runs on the same rows find
+what they share. Keys are contents and not positions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from localshapley.wording import duration
 StoreSetting: TypeAlias = str | os.PathLike[str] | Store | None
 
 ENOUGH_TRAININGS = 256
-"""So many trainings tell how long one takes."""
+"""Number of trainings that are enough to say how long one takes."""
 
 
 @contextmanager
@@ -64,7 +64,7 @@ class Replay:
 
     @property
     def notes(self) -> list[str]:
-        """What the user should know of the store."""
+        """What the user should know about the store."""
         return self._notes if self._was_asked else ["the store was not used: these values need no training."]
 
     def lookup(self, coalitions: Coalitions) -> Floats:
@@ -80,7 +80,7 @@ class Replay:
         )
 
     def keep(self, coalitions: Coalitions, trained: Trained, seconds: float) -> None:
-        """Keep the scores of coalitions that took so long to train."""
+        """Keep the scores of coalitions that took `seconds` to train."""
         self._seconds += seconds
         self._trained += len(coalitions) - trained.counts.trivial
         if not self._keeps:
@@ -101,8 +101,8 @@ class Replay:
                 self._contents.tests[coalitions.tests],
                 scores,
             )
-        except StoreError as error:  # better to end without a store than not to end
-            self._stop(f"the run went on without its store, which keeps what it had: {error}")
+        except StoreError as error:  # better to finish without a store than not at all
+            self._stop(f"the run continued without its store, which keeps what it had: {error}")
             warn(self._notes[-1])
 
     def _stop(self, note: str) -> None:

@@ -1,7 +1,7 @@
 """The store: a file that keeps the scores of trained coalitions, so that none has to be trained twice.
 
-Coalitions and test rows are known to it by digests alone. A score is kept under three of them: the fingerprint of all
-that decides it besides the rows, the coalition, and the test row.
+It knows coalitions and test rows only by their digests. A score is kept under three of them: the fingerprint of
+everything besides the rows that decides it, the coalition, and the test row.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class StoreInfo:
 
 
 class Store:
-    """Scores of trained coalitions in a file, which is made if it is not there.
+    """Scores of trained coalitions in a file, which is created if it does not exist.
 
     What has been added stays when the process is killed. Threads and processes may use one file at once, on a disk of
-    the same machine. A store can be forked and pickled: the copy opens the file anew when it is first used.
+    the same machine. A store can be forked and pickled: the copy reopens the file when it is first used.
 
     A digest is 128 bits, as two words. Coalition `c` has the digest `keys[c]` and the test rows
     `test_keys[test_indptr[c]:test_indptr[c + 1]]`.
@@ -71,7 +71,7 @@ class Store:
     ----------
     path : str or path
     fastest : float, default=0.0003
-        Seconds. A run whose trainings are quicker does not use the store: it trains sooner than it reads.
+        Seconds. A run whose trainings are quicker does not use the store: training is faster than reading.
     timeout : float, default=60
         Seconds to wait for another process that writes.
 
@@ -129,13 +129,13 @@ class Store:
     def add(
         self, fingerprint: bytes, about: str, keys: Masks, test_indptr: Ints, test_keys: Masks, scores: Floats
     ) -> None:
-        """Keep scores: all of them or, if that fails, none. A score that is there already stays as it is.
+        """Keep scores: all of them or, if that fails, none. A score that is already there is not changed.
 
         Parameters
         ----------
         fingerprint : bytes of length 16
         about : str
-            What the fingerprint stands for, for people.
+            What the fingerprint stands for, in words.
         keys : array of shape (n_coalitions, 2)
         test_indptr : array of shape (n_coalitions + 1,)
         test_keys : array of shape (n_scores, 2)
@@ -178,7 +178,7 @@ class Store:
         return StoreInfo(self.path, self._file.size(), n_coalitions, length // RECORD.itemsize, contents)
 
     def vacuum(self) -> tuple[int, int]:
-        """Write the file anew without its gaps; returns the bytes before and after."""
+        """Rewrite the file without its gaps; returns the bytes before and after."""
         with self._file.connected() as connection:
             before = self._file.size()
             connection.execute("VACUUM")
@@ -197,7 +197,7 @@ class Store:
             return problems
 
     def close(self) -> None:
-        """Close the file; the store cannot be used any more."""
+        """Close the file; the store can no longer be used."""
         self._file.close()
 
     def __enter__(self) -> Store:
@@ -224,12 +224,12 @@ def _checked(fingerprint: bytes, keys: Masks, test_indptr: Ints, test_keys: Mask
 
 
 def _number(keys: Masks) -> tuple[Ints, list[bytes]]:
-    """Number the distinct digests as they come: the number of each row, and the bytes of each number."""
+    """Number the distinct digests in order of appearance: the number of each row, and the bytes of each number."""
     import pandas as pd
 
     number: Ints = pd.factorize(keys[:, 1])[0].astype(np.int64)
     row = _row_of_each(number)
-    if (keys[row[number], 0] != keys[:, 0]).any():  # one word does not tell them apart
+    if (keys[row[number], 0] != keys[:, 0]).any():  # one word does not distinguish them
         other: Ints = pd.factorize(keys[:, 0])[0].astype(np.int64)
         number = pd.factorize(number * len(keys) + other)[0].astype(np.int64)
         row = _row_of_each(number)
@@ -264,10 +264,10 @@ def _test_ids(connection: Connection, names: list[bytes], add: bool = False) -> 
     query = "SELECT digest, id, crc FROM tests WHERE digest IN"
     for name, number, crc in _select(connection, query, (), [name for name in names if name not in known]):
         if not _is_test_sound(name, number, crc):
-            raise sqlite3.DatabaseError("a test row does not fit its checksum")
+            raise sqlite3.DatabaseError("a test row does not match its checksum")
         known[name] = number
     ids = np.array([known.get(name, -1) for name in names], dtype=np.int64)
-    if add:  # these are not `known` before the transaction has ended
+    if add:  # these are not `known` until the transaction has ended
         new = np.flatnonzero(ids < 0)
         ids[new] = np.arange(len(new)) + connection.execute("SELECT coalesce(max(id), -1) + 1 FROM tests").fetchone()[0]
         rows = ((int(ids[i]), names[i], _test_crc(names[i], int(ids[i]))) for i in new)
@@ -282,7 +282,7 @@ def _stored(connection: Connection, number: int, fingerprint: bytes, names: list
     query = "SELECT key, scores, crc FROM coalitions WHERE fingerprint = ? AND key IN"
     rows = _select(connection, query, (number,), names)
     if not all(_is_sound(seed, *row) for row in rows):
-        raise sqlite3.DatabaseError("the scores of a coalition do not fit their checksum")
+        raise sqlite3.DatabaseError("the scores of a coalition do not match their checksum")
     rows = sorted((row for row in rows if row[0] in place), key=lambda row: place[row[0]])
     owner = np.array([place[key] for key, _, _ in rows], dtype=np.int64)
     sizes = np.array([len(scores) // RECORD.itemsize for _, scores, _ in rows], dtype=np.int64)
@@ -354,9 +354,9 @@ def _wrong_rows(connection: Connection) -> list[str]:
         wrong += len(part) - len(sound)
         lost += int((~np.isin(np.frombuffer(b"".join(sound), dtype=RECORD)["test"], known)).sum())
     counted = (
-        (sum(not _is_test_sound(*row) for row in tests), "test rows do not fit their checksums"),
-        (wrong, "coalitions have scores that do not fit their checksums"),
-        (lost, "scores are of test rows that are not there"),
+        (sum(not _is_test_sound(*row) for row in tests), "test rows do not match their checksums"),
+        (wrong, "coalitions have scores that do not match their checksums"),
+        (lost, "scores belong to missing test rows"),
     )
     return [f"{n} {what}" for n, what in counted if n]
 

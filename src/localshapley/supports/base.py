@@ -17,7 +17,7 @@ from localshapley.inputs.numbers import check_whole
 
 @dataclass(frozen=True)
 class Space:
-    """What supports are found in.
+    """The data that supports are found in.
 
     Attributes
     ----------
@@ -47,14 +47,14 @@ class Support(ABC):
     Parameters
     ----------
     max_size : int, optional
-        Keep at most so many rows of each support, the nearest ones.
+        Keep at most this many rows of each support, the nearest ones.
     """
 
     max_size: int | None = None
 
     @property
     def names_rows(self) -> bool:
-        """Whether the support is of these very rows, so that it means nothing for the folds of a table."""
+        """Whether the support refers to particular rows, so that it cannot be used for the folds of a table."""
         return False
 
     def __post_init__(self) -> None:

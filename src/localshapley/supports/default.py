@@ -45,7 +45,7 @@ def default_support(model: Any) -> tuple[Support, bool]:
     -------
     support : Support
     induced : bool
-        False where the model is of no family with a locality of its own, so that nearness is only assumed.
+        False if the model belongs to no family with a locality of its own, so that locality is only assumed.
     """
     if isinstance(model, KNeighborsClassifier | KNeighborsRegressor):
         return Nearest(2 * model.n_neighbors, **_metric(model)), True

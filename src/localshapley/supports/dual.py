@@ -27,7 +27,7 @@ class Dual(Support):
         return [rows] * space.X_test.shape[0]
 
     def larger(self) -> str:
-        """All rows: the support vectors cannot be more."""
+        """All rows: there cannot be more support vectors."""
         return "supports.Everything()"
 
 

@@ -1,4 +1,4 @@
-"""Embeddings: neighbours in the space of an encoder that was trained before."""
+"""Embeddings: neighbours in the space of a pretrained encoder."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Embedding(Support):
     Parameters
     ----------
     encoder : torch module, callable, fitted transformer, or pair of arrays
-        A torch module, which runs in evaluation mode, some rows at a time, where it is; a function from rows (as the
-        user gave them) to vectors; an object with `transform` that is fitted; or the vectors themselves, ``(of the
-        training rows, of the test rows)``.
+        A torch module, which runs in evaluation mode, some rows at a time, on its own device; a function from rows (as
+        the user gave them) to vectors; a fitted object with `transform`; or the vectors themselves, ``(of the training
+        rows, of the test rows)``.
     n : int, default=20
     metric : str, default="euclidean"
     max_size : int, optional
@@ -59,7 +59,7 @@ class Embedding(Support):
             except NotFittedError:
                 raise InvalidArgumentError(
                     f"Embedding(encoder=...) must be fitted; {type(self.encoder).__name__} is not. "
-                    "Call its fit on rows that you do not value, or on X, before."
+                    "Fit it first, on rows that you do not value, or on X."
                 ) from None
         elif not callable(self.encoder):
             raise InvalidArgumentError(
@@ -104,7 +104,7 @@ class Embedding(Support):
 
 def _encoding(encoder: Any) -> Callable[[Any], Any]:
     """The function from rows to vectors."""
-    torch = sys.modules.get("torch")  # whoever has a module has imported it
+    torch = sys.modules.get("torch")  # if the encoder is a module, torch has been imported
     if torch is not None and isinstance(encoder, torch.nn.Module):
         from localshapley.inputs.encoding import encode
 

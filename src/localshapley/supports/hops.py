@@ -41,7 +41,7 @@ class Hops(Support):
     n : int, default=2
         As many as the network has layers.
     max_size : int, optional
-        Keep at most so many, those with the nearest features.
+        Keep at most this many, those with the nearest features.
     """
 
     n: int = 2
@@ -54,7 +54,7 @@ class Hops(Support):
         """Walk from every test node."""
         if not isinstance(space, NodeSpace):
             raise InvalidArgumentError(
-                "supports.Hops needs a graph; give it to value_nodes(), or take another support."
+                "supports.Hops needs a graph; use it with value_nodes(), or use another support."
             )
         reach = within(space.adjacency, space.test_nodes, space.nodes, self.n)
         return [row.astype(np.int32) for row in np.split(reach.indices, reach.indptr[1:-1])]

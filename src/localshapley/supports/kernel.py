@@ -1,4 +1,4 @@
-"""Kernels: the rows that a kernel ties to the test row."""
+"""Kernels: the rows whose kernel value with the test row is large."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from localshapley.supports.nearest import rows_within
 
 @dataclass(frozen=True, repr=False)
 class Kernel(Support):
-    """The training rows with `exp(−γ‖x_z − x_t‖²) ≥ threshold`: none, or half of the data.
+    """The training rows with `exp(−γ‖x_z − x_t‖²) ≥ threshold`; there may be none, or half of the data.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Kernel(Support):
         return float(gamma)
 
     def larger(self) -> str:
-        """A support that a weaker tie is enough for."""
+        """A support with a lower threshold."""
         return f"supports.Kernel({self.threshold / 2:.4g})"
 
 

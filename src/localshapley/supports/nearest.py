@@ -124,7 +124,7 @@ def rows_within(
 
 @contextmanager
 def _named(metric: Any, metric_params: dict[str, Any] | None) -> Iterator[None]:
-    """Errors of the search name the metric."""
+    """Make errors of the search name the metric."""
     try:
         yield
     except (ValueError, TypeError) as error:

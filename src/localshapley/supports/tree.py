@@ -22,7 +22,7 @@ class TreeNode(Support):
     Parameters
     ----------
     levels : int, default=1
-        0 is the leaf itself, 1 its parent; the root is the end.
+        0 is the leaf itself, 1 its parent; it stops at the root.
     max_size : int, optional
     """
 
@@ -75,7 +75,7 @@ class Leaves(Support):
         check_whole("Leaves(n=...)", self.n)
 
     def find(self, space: Space) -> list[Indices]:
-        """Find the leaf mates of every test row."""
+        """Find the rows that share leaves with every test row."""
         if not hasattr(space.reference, "apply") or not hasattr(space.reference, "estimators_"):
             raise InvalidArgumentError(
                 f"supports.Leaves needs a forest; the model is a {type(space.reference).__name__}. "

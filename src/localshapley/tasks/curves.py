@@ -1,4 +1,4 @@
-"""How good the model is with part of the rows: the best first, the worst left out, or any."""
+"""How good the model is with part of the rows: the best, all but the worst, or random ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Curves:
         over the seeds `mean`, `low` (10 % are below) and `high` (10 % are above).
     score : str
     n_rows : int
-        All rows that there are.
+        Number of all rows.
     """
 
     table: pd.DataFrame
@@ -76,7 +76,7 @@ def curves(
 
     Good values rise fast when the best rows are added first, stay up when the worst are removed first and fall fast
     when the best are removed first; random rows are the reference. Test rows that the values were made with flatter
-    them: keep others for this.
+    them: use other test rows here.
 
     Parameters
     ----------
@@ -84,17 +84,17 @@ def curves(
     X, y, X_test, y_test
         As in `value`: the rows that were valued, and rows to score on.
     model : scikit-learn estimator or name
-        As in `value`. A model that refuses so few rows predicts their most frequent class, or their mean.
+        As in `value`. Where it refuses so few rows, their most frequent class, or their mean, is predicted instead.
     score : {"accuracy", "r2"} or callable, optional
         By default ``"accuracy"`` for a classifier, ``"r2"`` for a regressor; or a function
         `(y_true, y_predicted) -> float` of arrays, such as those of `sklearn.metrics`.
     shares : sequence of float, optional
         Shares of the rows that are added, or removed; by default 5 %, 10 %, ... 100 %.
     n_seeds : int, default=10
-        Random orders; rows of equal value are put in order at random as often.
+        Number of random orders; ties between rows of equal value are broken at random as often.
     seed : int, default=0
     n_jobs : int, optional
-        Processes that train; -1 is one for each core.
+        Number of training processes; -1 uses every core.
     progress : bool or callable, optional
         As in `value`.
 
@@ -122,8 +122,8 @@ def curves(
     check_whole("n_seeds", n_seeds)
     plan = _plan(valuation.values, _counts(shares, len(labels)), int(n_seeds), seed)
 
-    # Orders without ties are the same for every seed, and what is kept is what is not removed: each set of rows once.
-    # All rows come first, so that a model that cannot be trained is not taken for one that has too few rows.
+    # Orders without ties are the same for every seed, and rows kept are those not removed: each set is trained once.
+    # All rows come first, so that a model that cannot be trained is not mistaken for one that has too few rows.
     coalitions = {rows.tobytes(): rows for rows in [np.arange(len(labels)), *plan["rows"]]}
     train = Training(estimator, checked.task.X, labels, checked.task.X_test, np.asarray(y_test), measure, classifier)
     with Progress(progress, len(coalitions), "training") as bar:
@@ -140,7 +140,7 @@ def curves(
 
 @dataclass(frozen=True)
 class Training:
-    """Trains the model on some of the rows and scores it; travels to other processes."""
+    """Trains the model on some of the rows and scores it; can be sent to other processes."""
 
     estimator: Any
     X: Any
@@ -185,7 +185,7 @@ def _score(score: Any, classifier: bool) -> tuple[str, Callable[[AnyArray, AnyAr
 
 
 def _counts(shares: Iterable[float] | None, n_rows: int) -> dict[float, int]:
-    """Number of rows that each share stands for."""
+    """Number of rows of each share."""
     given = np.arange(1, 21) / 20 if shares is None else np.asarray(list(shares), dtype=np.float64)
     if len(given) == 0 or not ((given > 0) & (given <= 1)).all():
         raise InvalidArgumentError(f"shares must be numbers above 0 and at most 1; got {shares!r}.")

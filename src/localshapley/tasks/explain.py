@@ -24,14 +24,14 @@ def explain(
     valuation : Valuation
         Made with ``per_test=True``.
     test_row : int
-        Place of the test row, from 0.
+        Number of the test row, from 0.
     X, X_test : array, DataFrame or sparse matrix of numbers, optional
-        Training and test rows; with both, Euclidean distances are shown. Of a valuation with ``cv=...`` the test rows
+        Training and test rows; with both, Euclidean distances are shown. In a valuation with ``cv=...`` the test rows
         are the training rows: give `X` for both.
     y : array, Series or list of shape (n_rows,), optional
         Labels of the training rows.
     n : int, optional
-        Show so many rows; by default all of the support.
+        Number of rows to show; by default all of the support.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def explain(
     """
     check_whole("n", n, optional=True)
     if (X is None) != (X_test is None):
-        raise InvalidArgumentError("X and X_test are needed both, or neither; distances lie between them.")
+        raise InvalidArgumentError("give both X and X_test, or neither; distances are measured between them.")
     rows, values = influences(valuation, test_row)
     rows, values = rows[:n], values[:n]
     found = pd.DataFrame(

@@ -17,7 +17,7 @@ from localshapley.valuation.columns import column, count_of
 def select(
     valuation: Valuation, n: float, *, y: Any = None, balance: str | Mapping[Any, float] | None = None
 ) -> pd.DataFrame:
-    """Choose the rows of highest value, with the classes in balance if asked for.
+    """Choose the rows of highest value, with the classes balanced if asked for.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def select(
     for label, wanted, there in zip(classes.tolist(), quota, np.bincount(codes), strict=True):
         if wanted > there:
             raise InvalidArgumentError(
-                f"balance asks for {wanted} rows of label {label!r}, and y has {there}; choose a smaller n than "
+                f"balance asks for {wanted} rows of label {label!r}, but y has {there}; choose a smaller n than "
                 f"{count}, or a smaller share of this label."
             )
     return table.iloc[best_first[_place_in_class(codes[best_first], len(classes)) < quota[codes[best_first]]]]

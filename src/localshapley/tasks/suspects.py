@@ -20,12 +20,12 @@ from localshapley.valuation.plots import INTERVAL
 def suspects(
     valuation: Valuation, y: Any, *, X: Any = None, n: float | None = None, n_neighbours: int = 10
 ) -> pd.DataFrame:
-    """Rank the rows whose labels are likely to be wrong, with the neighbours that speak against each.
+    """Rank the rows whose labels are likely to be wrong, with the neighbours that contradict each.
 
     With `X`, rows are ranked by the sum of two numbers, each divided by its standard deviation over the rows: the value
-    of the row, and the share of its nearest neighbours that have its label. The one says that the row does harm, the
-    other that it is odd where it lies; together they find more than either, whatever the model. Without `X`, and for
-    a regressor, rows are ranked by their value.
+    of the row, and the share of its nearest neighbours that have its label. The first says that the row does harm, the
+    second that it disagrees with its neighbours; together they find more than either alone, whatever the model.
+    Without `X`, and for a regressor, rows are ranked by their value.
 
     Parameters
     ----------
@@ -34,21 +34,21 @@ def suspects(
         Labels, or numbers, that the rows were valued with.
     X : array, DataFrame or sparse matrix of numbers, optional
         The rows; neighbours are the nearest, by Euclidean distance of standardised features. Without it neighbours
-        are the rows that are most often in the same supports, which a valuation with ``per_test=True`` knows;
+        are the rows that are most often in the same supports, which needs a valuation with ``per_test=True``;
         without either there are none.
     n : int or float, optional
-        How many rows, or which share of them; by default those whose value is below zero beyond the doubt of sampling
+        How many rows, or which share of them; by default those whose value is below zero beyond sampling error
         (``value + 1.96 * stderr < 0``) and, with `X`, most of whose neighbours have another label.
     n_neighbours : int, default=10
-        All others where there are fewer.
+        Number of neighbours; all other rows where there are fewer.
 
     Returns
     -------
     DataFrame
         Most suspicious first, under the index of the valuation: `suspicion` (what they are ranked by), `value`,
-        `stderr`, `label`, `suggested` (the most
-        frequent label of the neighbours, or their mean), `agreement` (share of the neighbours with the row's own label;
-        NaN for a regressor) and `neighbours` (those with another label, nearest first; for a regressor all).
+        `stderr`, `label`, `suggested` (the most frequent label of the neighbours, or their mean), `agreement` (share of
+        the neighbours with the row's own label; NaN for a regressor) and `neighbours` (those with another label,
+        nearest first; for a regressor all).
 
     Examples
     --------
@@ -100,7 +100,7 @@ def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
 
 
 def _companions(valuation: Valuation, n: int) -> list[Ints]:
-    """The rows that share most supports with each row: shared ones over those that hold either."""
+    """The rows that share most supports with each row: supports that hold both over those that hold either."""
     supports = valuation.per_test
     assert supports is not None
     by_row = supports.tocsc()
@@ -126,7 +126,7 @@ def _agreement(labels: AnyArray, neighbours: list[Ints]) -> Floats:
 
 
 def _suggested(labels: AnyArray, regression: bool) -> Any:
-    """The most frequent label (of several the one that comes first), or the mean; None of nothing."""
+    """The most frequent label (the first of equals), or the mean; None without labels."""
     if len(labels) == 0:
         return None
     return float(labels.mean()) if regression else Counter(labels.tolist()).most_common(1)[0][0]
@@ -139,7 +139,7 @@ def _in_deviations(numbers: Floats) -> Floats:
 
 
 def _is_regression(valuation: Valuation, labels: AnyArray) -> bool:
-    """Whether the rows carry numbers: by the score, and by the numbers where that is the user's own."""
+    """Whether the rows carry numbers: by the score, or by the labels if the score is the user's own."""
     if valuation.score in SCORES:
         return SCORES[valuation.score].task == "regressor"
     return are_amounts(labels)

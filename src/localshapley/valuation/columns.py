@@ -1,4 +1,4 @@
-"""What belongs to the rows of a valuation: their names, columns of the user's, the values to one test row."""
+"""What belongs to the rows of a valuation: their names, the user's columns, the values to one test row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ids_of(valuation: Valuation) -> pd.Index:
 def column(name: str, given: Any, valuation: Valuation) -> AnyArray:
     """Check a column with one entry for each row of the valuation.
 
-    A Series whose index holds the names of the rows in another order is put into theirs.
+    A Series whose index holds the names of the rows in another order is reordered.
     """
     n_rows = len(valuation.values)
     if isinstance(given, pd.Series):
@@ -73,7 +73,7 @@ def table(name: str, given: Any, n_rows: int) -> Any:
 
 
 def influences(valuation: Valuation, test_row: Any) -> tuple[Ints, Floats]:
-    """Training rows of a test row's support, by place, and their values to it, most influential first."""
+    """Training rows of a test row's support, by position, and their values to it, most influential first."""
     by_test = valuation.per_test
     if by_test is None:
         raise InvalidArgumentError(

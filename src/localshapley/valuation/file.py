@@ -81,7 +81,7 @@ def _from_header(text: str) -> dict[str, Any]:
 
 
 def _as_text(count: Any) -> Any:
-    """Counts of any size: Python writes no decimal number of over 4,300 digits."""
+    """Counts of any size: Python does not write decimal numbers of over 4,300 digits."""
     return [_as_text(c) for c in count] if isinstance(count, list | tuple) else hex(count)
 
 

@@ -1,4 +1,4 @@
-"""What a result has beside its values: what it took, how it came about, and what it is of."""
+"""What a result has besides its values: its cost, its history, and its origin."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Cost:
         Trainings whose outcome was known: no row, or one class.
     seconds : float
     stored : int
-        Coalitions that a store knew, and that needed no training.
+        Coalitions that were found in a store, and needed no training.
     compile_seconds : float
-        Time that compiling took beside that, once on a machine.
+        Additional time for compiling, once per machine.
     """
 
     trainer: str
@@ -50,7 +50,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class History:
-    """How a sampled run came to its values, round by round.
+    """How a sampled run arrived at its values, round by round.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class History:
 
 @dataclass(frozen=True)
 class Origin:
-    """What a valuation is of, by contents: enough to tell which of its games are still the same.
+    """What was valued, by contents: enough to tell which of its games are still the same.
 
     Attributes
     ----------

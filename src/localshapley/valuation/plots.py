@@ -1,4 +1,4 @@
-"""Pictures of a valuation: for each a function that makes its data, and one that draws them with matplotlib."""
+"""Pictures of a valuation: for each, one function makes its data, and one draws it with matplotlib."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from localshapley.tasks.curves import Curves
     from localshapley.valuation import Valuation
 
-# Told apart by colour-blind readers (Okabe and Ito).
+# Colours that colour-blind readers can distinguish (Okabe and Ito).
 HELPS, HURTS, NEUTRAL = "#0072B2", "#D55E00", "#767676"
 SERIES = (HELPS, HURTS, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", NEUTRAL)
 INTERVAL = 1.96
 """Standard errors to each side within which a value lies 19 times out of 20."""
 MAX_BINS = 60
 MAX_NODES = 40
-"""Training rows that the picture of a support shows."""
+"""Number of training rows that the picture of a support shows."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Plots:
     valuation: Valuation
 
     def ranking(self, n: int = 20, *, ax: Any = None) -> Any:
-        """The `n` rows of most extreme rank, half of them the best and half the worst, with 95 % intervals."""
+        """The `n` rows at both ends of the ranking, half of them the best and half the worst, with 95 % intervals."""
         data = ranking_data(self.valuation, n)
         ax = _axes(ax, height=1 + 0.22 * len(data))
         left_out = np.diff(data["rank"], prepend=0) > 1
@@ -220,7 +220,7 @@ def against_data(valuation: Valuation, other: Valuation) -> pd.DataFrame:
 def curves_data(curves: Curves) -> pd.DataFrame:
     """The curves against the share of rows in use: curve, used, mean, low, high.
 
-    To remove the worst first is to add the best first, seen from the other end, so these two are one line.
+    Removing the worst first is adding the best first, seen from the other end, so these two are one line.
     """
     table = curves.table.assign(used=curves.table["n_rows"] / curves.n_rows)
     names = {

@@ -42,13 +42,13 @@ class Valuation:
     notes : list of str
         What a reader of the values should know.
     per_test : sparse array of shape (n_tests, n_rows) or None
-        `φ_z(v_t)`, where it was asked for.
+        `φ_z(v_t)`, if it was asked for.
     ids : pandas Index or None
         The index of the user's table.
     origin : Origin or None
         What `update` needs to know; kept along with `per_test`.
     spread : array of shape (n_rows, 64) or None
-        Errors of sampled values belong together: the covariance of rows `i` and `j` is about
+        Errors of sampled values are correlated: the covariance of rows `i` and `j` is about
         ``spread[i] @ spread[j]``, the variance of row `i` is ``spread[i] @ spread[i]``.
     history : History or None
         The rounds of a sampled run.
@@ -61,7 +61,7 @@ class Valuation:
     games : SupportGraph or None
         The games that were played; not kept in a file.
     counted : Levels or None
-        What `levels` has counted.
+        What `levels` counted.
     """
 
     values: Floats

@@ -32,9 +32,9 @@ class Section(ABC):
     title : str
         Its name in the contents of the page.
     heading : str
-        What stands above it; the title, if not set.
+        Its heading; the title, if not set.
     template : str
-        Its body as a Jinja template; the file ``<id>.html`` beside the Python file, if not set. It sees the entries of
+        Its body as a Jinja template; the file ``<id>.html`` next to the Python file, if not set. It sees the entries of
         the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
         ``fact_list(...)``, ``interval`` (standard errors to each side) and ``page_size``. Every text is escaped.
 
@@ -63,7 +63,7 @@ class Section(ABC):
 
     @property
     def heading(self) -> str:
-        """What stands above the section."""
+        """The heading of the section."""
         return self.title
 
     @property
@@ -73,7 +73,7 @@ class Section(ABC):
 
     @abstractmethod
     def summarise(self, context: Context) -> dict[str, Any] | None:
-        """What the section says, as plain data that JSON can hold; None if it has nothing to say."""
+        """The contents of the section, as plain data that JSON can hold; None if it has none."""
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
         """Tables by their names, which readers can sort and search."""

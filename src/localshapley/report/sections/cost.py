@@ -58,7 +58,7 @@ class Cost(Section):
 
 
 def _levels(levels: Levels, trainings: int) -> list[Line]:
-    """Trainings at each level; bars go by the power of ten."""
+    """Trainings at each level; bars are on a logarithmic scale."""
     counts = [
         ("Global Shapley", levels.global_),
         ("Local, player by player", levels.local),
@@ -82,7 +82,7 @@ def _growth(levels: Levels) -> Table:
 
 
 def _reuse(cost: RunCost) -> list[Line]:
-    """What was scored, and what of it was trained."""
+    """How many coalitions were scored, and how many of these were trained."""
     counts = [
         ("Scored", cost.draws),
         ("Distinct", cost.distinct),

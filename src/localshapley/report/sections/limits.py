@@ -9,7 +9,7 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.valuation.plots import INTERVAL
 
 FEW_TESTS = 50
-"""Below so many test rows the page warns that others may say something else."""
+"""Below this many test rows the page warns that others may rank the rows differently."""
 
 
 class Limits(Section):
@@ -36,7 +36,7 @@ def _limits(context: Context) -> Iterator[str]:
     )
     if gap is None:
         yield (
-            "Rows outside the support of a test row count for nothing there. How much that leaves out was not measured "
+            "Rows outside the support of a test row do not count for it. How much that leaves out was not measured "
             "here; localshapley.locality_gap measures it."
         )
     elif not gap.enough:

@@ -13,11 +13,11 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table, number_column
 
 MAX_DOTS = 200
-"""Rows in the chart of local and global values."""
+"""Maximum number of rows in the chart of local and global values."""
 
 
 class Locality(Section):
-    """The verdict of `locality_gap` in words, and local beside global values."""
+    """The verdict of `locality_gap` in words, and local values beside global ones."""
 
     id = "locality"
     title = "Locality"

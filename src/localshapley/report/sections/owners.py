@@ -12,7 +12,7 @@ from localshapley.report.tables import Table, as_table, cells_of, number_column,
 from localshapley.valuation.plots import INTERVAL
 
 MAX_LINES = 30
-"""Owners that are drawn; all of them are in the table."""
+"""Number of owners in the chart; all of them are in the table."""
 COLUMNS = {"n_rows": "rows", "value": "value", "stderr": "std. error", "share": "share in %", "share_stderr": "± %"}
 
 
@@ -39,7 +39,7 @@ class Owners(Section):
         return {"owners": summary["table"]}
 
     def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
-        """Shares where there are any, which takes a sum above zero, else values."""
+        """Shares if there are any (the sum must be above zero), else values."""
         table, n = summary["table"], summary["n_drawn"]
         what, error, unit = ("share in %", "± %", " %")
         if None in cells_of(table, what):

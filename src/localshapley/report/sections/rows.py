@@ -11,11 +11,11 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Column, Table, as_table, size_of
 
 MAX_ROWS = 10_000
-"""Where there are more rows, the table has the lowest and the highest."""
+"""If there are more rows, the table has only the lowest and the highest."""
 MAX_BYTES = 1_000_000
-"""Size of the user's columns; those that do not fit are left out."""
+"""Maximum size of the user's columns; those that do not fit are left out."""
 MAX_PIXELS = 250_000
-"""Pixels of all images; where there are more, the table has none."""
+"""Maximum number of pixels of all images; if there are more, the table has no images."""
 
 
 class Rows(Section):

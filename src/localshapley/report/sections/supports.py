@@ -13,7 +13,7 @@ from localshapley.report.tables import Table
 
 
 class Supports(Section):
-    """Histograms of both; where all counts would be in one bar, words."""
+    """Histograms of both; words, if all counts would be in one bar."""
 
     id = "supports"
     title = "Supports"

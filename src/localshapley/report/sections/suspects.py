@@ -33,7 +33,7 @@ class Suspects(Section):
 
 
 def _table(suspects: pd.DataFrame, rows: Rows) -> Table:
-    """The suspects, with what speaks against them and what they look like."""
+    """The suspects, with the evidence against them and what they look like."""
     places = rows.ids.get_indexer(suspects.index) if rows.ids.is_unique else np.full(len(suspects), -1)
     known = bool((places >= 0).all())
     return as_table(

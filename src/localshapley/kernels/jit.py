@@ -20,7 +20,7 @@ _compile: Any = njit  # its stubs know only some of its options
 
 def kernel(**options: Any) -> Any:
     """Compile a kernel, and keep the code for the next process."""
-    return _compile(cache=True, nogil=True, _nrt=False, **options)
+    return _compile(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
 
 
 def section(**options: Any) -> Any:

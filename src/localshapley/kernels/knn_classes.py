@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import Floats, Ints, Lists
+from localshapley.arrays import AnyArray, Floats, Ints, Lists
 from localshapley.kernels.jit import kernel, part, section
 from localshapley.kernels.neighbours import (
     LABEL,
@@ -77,11 +77,46 @@ def class_values(
         np.empty((3, 2)),
         np.zeros(largest + 2),
     )
-    value_supports(supports, tests, distances, labels, vote, nothing, levels, room, out)
+    if not vote[1]:
+        is_done = np.zeros(len(tests), dtype=bool)
+        count_supports(supports, tests, distances, labels, vote, nothing, room, out, is_done)
+        tests = tests[~is_done]
+    if len(tests) > 0:
+        enumerate_supports(supports, tests, distances, labels, vote, nothing, levels, room, out)
 
 
 @kernel()
-def value_supports(
+def count_supports(
+    supports: Lists,
+    tests: Ints,
+    distances: Floats,
+    labels: Labels,
+    vote: Vote,
+    nothing: Floats,
+    room: Room,
+    out: Floats,
+    is_done: AnyArray,
+) -> None:
+    """Values by counting votes, for the test rows where nothing but their number matters."""
+    indptr = supports[0]
+    n_neighbors, _, _, kind, _ = vote
+    order, values, logs = room[0], room[5], room[10]
+    for i in range(2, len(logs)):
+        logs[i] = logs[i - 1] + log(i)
+    for at in range(len(tests)):
+        t = tests[at]
+        start, n = indptr[t], indptr[t + 1] - indptr[t]
+        sort_places(distances, start, n, order, room[1])
+        rows, score = load_rows(t, supports, distances, labels, vote, room)
+        if kind <= LOG_LOSS or (kind >= LABEL and rows[4] <= 2):
+            is_done[at] = True
+            count_values(n, n_neighbors, score, nothing[t], rows, room)
+            for i in range(n):
+                out[start + order[i]] = values[i]
+
+
+@kernel()
+def enumerate_supports(
     supports: Lists,
     tests: Ints,
     distances: Floats,
@@ -92,21 +127,14 @@ def value_supports(
     room: Room,
     out: Floats,
 ) -> None:
-    """Values of the supports of test rows; by counting votes where only their number matters."""
+    """Values by scoring all classes of coalitions."""
     indptr = supports[0]
-    n_neighbors, by_distance, _, kind, _ = vote
-    order, values, logs = room[0], room[5], room[10]
-    for i in range(2, len(logs)):
-        logs[i] = logs[i - 1] + log(i)
+    order, values = room[0], room[5]
     for t in tests:
         start, n = indptr[t], indptr[t + 1] - indptr[t]
         sort_places(distances, start, n, order, room[1])
         rows, score = load_rows(t, supports, distances, labels, vote, room)
-        common = 0.0
-        if not by_distance and (kind <= LOG_LOSS or (kind >= LABEL and rows[4] <= 2)):
-            count_values(n, n_neighbors, score, nothing[t], rows, room)
-        else:
-            common = enumerate_values(n, n_neighbors, score, nothing[t], rows, levels, room)
+        common = enumerate_values(n, vote[0], score, nothing[t], rows, levels, room)
         for i in range(n):
             out[start + order[i]] = values[i] - common
 

@@ -254,7 +254,7 @@ def write_shares(scores: Floats, m: int, present: Ints, s: int, out: Floats) -> 
         out[s, present[j]] = scores[j] / total
 
 
-@compiled
+@pasted
 def prepare(
     members: Indices, rows: Rows, centred: bool, by_rows: bool, zero: Ints, fetched: Fetched, mean: Floats
 ) -> None:
@@ -269,7 +269,7 @@ def prepare(
         own_products(own, len(members), zero, X.shape[1], products)
 
 
-@compiled
+@pasted
 def gather_rows(members: Indices, X: Floats, centred: bool, out: Floats, mean: Floats) -> None:
     """Copy rows, less their mean where `centred`; `mean` has what was taken off."""
     k, p = len(members), X.shape[1]

@@ -47,7 +47,7 @@ coefficients, in the coordinates `Q`.
 """
 
 
-@compiled
+@pasted
 def minimise(
     coordinates: Coordinates, limits: Limits, sizes: Sizes, y: Ints, penalty: float, work: Work, W: Floats
 ) -> None:
@@ -198,7 +198,7 @@ def to_white(U: Floats, m: int, q: int, W: Floats, out: Floats) -> None:
                 out[j, a] += U[b, a] * W[j, b]
 
 
-@compiled
+@pasted
 def newton_step(coordinates: Coordinates, limits: Limits, sizes: Sizes, weight: float, goal: float, work: Work) -> Any:
     """Solve Newton's equations by conjugate gradients, until the squared length of what is left is down to `goal`.
 

@@ -28,18 +28,17 @@ Drawn: TypeAlias = tuple[Floats, Indices, int]
 """`log_inclusion`, `folds`, `before`: log probability of each row, the folds that drew it, rows before the round."""
 Settings: TypeAlias = tuple[float, float, int, float]
 """`level_ridge`, `ridge`, `max_steps`, `precision` of a fit; the ridge of players is multiplied by their number."""
-Surrogate: TypeAlias = tuple[Floats, Floats]
-"""`levels`, `players`: the `c_i`, shape (N_LEVELS,), and `a_z` and `b_z`, shape (n_players, 2); or their weights."""
 Sample: TypeAlias = tuple[Indices, Ints, Floats, Floats, Ints, Indices]
 """`support`, `rows`, `position`, `weight`, `indptr`, `players`: of a game, and the players of all rows.
 
 Rows are in the order of their sizes; a weight of 0 leaves a row out of the fit.
 """
-Room: TypeAlias = tuple[Surrogate, Surrogate, Surrogate, Surrogate, Surrogate, Floats, Floats, Floats, Floats]
-"""`fitted`, `left`, `direction`, `turned`, `scale`, `line`, `gathered`, `inside`, `used`.
+Room: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats]
+"""`vectors`, `line`, `gathered`, `inside`, `used`.
 
-The surrogate, and what conjugate gradients work in (all players have the same scale); by player, the surrogate at one
-size, what goes back to the players (zero) and the values; the weights of the rows in a fit.
+The surrogate of a game and four vectors like it that conjugate gradients work in: the `c_i`, then `a_z` and `b_z` of
+each player. By player, the surrogate at one size, what goes back to the players (zero) and the values; the weights of
+the rows in a fit.
 """
 
 
@@ -62,9 +61,8 @@ def estimate_games(
     games' players.
     """
     n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
-    levels, players = np.zeros((5, N_LEVELS)), np.zeros((4, n_players, 2))
-    surrogates = zip(levels, (*players, np.zeros((1, 2))), strict=True)
-    room = *surrogates, *np.zeros((3, n_players)), np.empty(longest)
+    most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
+    room = np.empty((5, N_LEVELS + 2 * most_players)), *np.zeros((3, n_players)), np.empty(longest)
     fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, room, (values, residual))
 
 
@@ -85,7 +83,7 @@ def fit_games(
     indptr, players, _, _ = graph
     pair_indptr, pair_rows, position, weight, log_weight = pairs
     values, residual = out
-    used = room[8]
+    used = room[4]
     for game in range(first, stop):
         a, b = pair_indptr[game], pair_indptr[game + 1]
         if a == b:
@@ -122,67 +120,49 @@ def fit(sample: Sample, y: Floats, settings: Settings, room: Room) -> None:
 
     The steps are few: a fit that is stopped early is still a valid control variate.
     """
-    support = sample[0]
+    n_players = len(sample[0])
+    size = N_LEVELS + 2 * n_players
     level_ridge, ridge, max_steps, precision = settings
-    player_ridge = ridge * len(support)
-    fitted, left, direction, turned, scale, line, gathered, _, _ = room
-    clear(support, fitted)
-    clear(support, left)
-    add_target(sample, y, left, gathered)
-    find_scale(sample, level_ridge, player_ridge, turned[0], scale)
-    rho = scaled_product(support, left, scale, direction)
+    player_ridge = ridge * n_players
+    vectors = room[0]
+    fitted, left, direction, turned, scale = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    for i in range(size):
+        fitted[i] = left[i] = 0.0
+        scale[i] = level_ridge if i < N_LEVELS else player_ridge
+    of_target = n_players >= 0  # a variable: a literal would have the part compiled for it alone
+    add_products(sample, y, fitted, of_target, left, room)
+    add_squares(sample, turned, scale)
+    rho = 0.0
+    for i in range(size):
+        direction[i] = left[i] / scale[i]
+        rho += left[i] * direction[i]
     goal = precision * rho
     for _ in range(max_steps):
         if rho <= goal or rho <= 0.0:
             break
-        multiply_ridge(support, direction, level_ridge, player_ridge, turned)
-        add_normal(sample, direction, turned, line, gathered)
-        curvature = dot(support, direction, turned)
+        for i in range(size):
+            turned[i] = (level_ridge if i < N_LEVELS else player_ridge) * direction[i]
+        add_products(sample, y, direction, not of_target, turned, room)
+        curvature = 0.0
+        for i in range(size):
+            curvature += direction[i] * turned[i]
         if curvature <= 0.0:
             break
-        before, rho = rho, step(support, rho / curvature, room)
-        turn(support, left, scale, rho / before, direction)
+        length, before, rho = rho / curvature, rho, 0.0
+        for i in range(size):
+            fitted[i] += length * direction[i]
+            left[i] -= length * turned[i]
+            rho += left[i] * left[i] / scale[i]
+        share = rho / before
+        for i in range(size):
+            direction[i] = left[i] / scale[i] + share * direction[i]
 
 
-@section()
-def clear(support: Indices, surrogate: Surrogate) -> None:
-    """Set all to zero."""
-    levels, players = surrogate
-    for p in range(N_LEVELS):
-        levels[p] = 0.0
-    for z in support:
-        players[z, 0] = players[z, 1] = 0.0
-
-
-@section()
-def add_target(sample: Sample, y: Floats, out: Surrogate, gathered: Floats) -> None:
-    """Add `XᵀW·y` to `out`."""
+@part(inlined=False)
+def add_products(sample: Sample, y: Floats, surrogate: Floats, is_target: bool, out: Floats, room: Room) -> None:
+    """Add `XᵀW·y` to `out` if `is_target`, else `XᵀW·Xθ` for the surrogate `θ`."""
     support, rows, position, weight, indptr, players = sample
-    levels, by_player = out
-    n = len(support)
-    s, common = NO_SIZE, 0.0
-    for i in range(len(rows)):
-        if weight[i] == 0.0:
-            continue
-        if position[i] != s:
-            if s > NO_SIZE:
-                spread(support, gathered, common, s, by_player)
-            s, common = position[i], 0.0
-        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
-        amount = weight[i] * y[i]
-        for j in range(start, stop):
-            gathered[players[j]] += amount
-        common += amount * (stop - start) / n
-        add_level(levels, s, amount)
-    if s > NO_SIZE:
-        spread(support, gathered, common, s, by_player)
-
-
-@section()
-def add_normal(sample: Sample, surrogate: Surrogate, out: Surrogate, line: Floats, gathered: Floats) -> None:
-    """Add `XᵀW·Xθ` to `out`."""
-    support, rows, position, weight, indptr, players = sample
-    levels, by_player = out
+    _, line, gathered, _, _ = room
     n = len(support)
     s, mean, common, height = NO_SIZE, 0.0, 0.0, 0.0
     for i in range(len(rows)):
@@ -190,141 +170,82 @@ def add_normal(sample: Sample, surrogate: Surrogate, out: Surrogate, line: Float
             continue
         if position[i] != s:
             if s > NO_SIZE:
-                spread(support, gathered, common, s, by_player)
+                spread(support, gathered, common, s, out)
             s, common = position[i], 0.0
-            mean, height = combine(support, surrogate[1], s, line), level(surrogate[0], s)
+            if not is_target:
+                mean, height = combine(support, surrogate, s, line), level(surrogate, s)
         start, stop = indptr[rows[i]], indptr[rows[i] + 1]
         k = stop - start
         amount = height - k * mean
-        for j in range(start, stop):
-            amount += line[players[j]]
+        if is_target:
+            amount = y[i]
+        else:
+            for j in range(start, stop):
+                amount += line[players[j]]
         amount *= weight[i]
         for j in range(start, stop):
             gathered[players[j]] += amount
         common += amount * k / n
-        add_level(levels, s, amount)
+        add_level(out, s, amount)
     if s > NO_SIZE:
-        spread(support, gathered, common, s, by_player)
+        spread(support, gathered, common, s, out)
 
 
 @part()
-def level(levels: Floats, s: float) -> Any:
+def level(surrogate: Floats, s: float) -> Any:
     """A curve over sizes, in Legendre polynomials, which are orthogonal on evenly drawn sizes."""
-    return levels[0] + levels[1] * s + levels[2] * 0.5 * (3.0 * s * s - 1.0) + levels[3] * 0.5 * s * (5.0 * s * s - 3.0)
+    a, b, c, d = surrogate[0], surrogate[1], surrogate[2], surrogate[3]
+    return a + b * s + c * 0.5 * (3.0 * s * s - 1.0) + d * 0.5 * s * (5.0 * s * s - 3.0)
 
 
 @part()
-def add_level(levels: Floats, s: float, amount: float) -> None:
+def add_level(out: Floats, s: float, amount: float) -> None:
     """Adjoint of `level`."""
-    levels[0] += amount
-    levels[1] += amount * s
-    levels[2] += amount * 0.5 * (3.0 * s * s - 1.0)
-    levels[3] += amount * 0.5 * s * (5.0 * s * s - 3.0)
+    out[0] += amount
+    out[1] += amount * s
+    out[2] += amount * 0.5 * (3.0 * s * s - 1.0)
+    out[3] += amount * 0.5 * s * (5.0 * s * s - 3.0)
 
 
 @part()
-def combine(support: Indices, players: Floats, s: float, line: Floats) -> Any:
+def combine(support: Indices, surrogate: Floats, s: float, line: Floats) -> Any:
     """At one size, a surrogate's players and slopes are one number per player; returns their mean."""
     total = 0.0
-    for z in support:
-        line[z] = players[z, 0] + s * players[z, 1]
-        total += line[z]
+    for i in range(len(support)):
+        at = N_LEVELS + 2 * i
+        value = surrogate[at] + s * surrogate[at + 1]
+        line[support[i]] = value
+        total += value
     return total / len(support)
 
 
 @part()
-def spread(support: Indices, gathered: Floats, common: float, s: float, players: Floats) -> None:
+def spread(support: Indices, gathered: Floats, common: float, s: float, out: Floats) -> None:
     """Adjoint of `combine`, less what all players have in common; empties `gathered`."""
-    for z in support:
-        amount = gathered[z] - common
-        players[z, 0] += amount
-        players[z, 1] += amount * s
-        gathered[z] = 0.0
+    for i in range(len(support)):
+        at = N_LEVELS + 2 * i
+        amount = gathered[support[i]] - common
+        out[at] += amount
+        out[at + 1] += amount * s
+        gathered[support[i]] = 0.0
 
 
 @section()
-def find_scale(sample: Sample, level_ridge: float, player_ridge: float, unit: Floats, scale: Surrogate) -> None:
-    """The diagonal of the normal equations, which is the preconditioner; all players have the same two entries."""
+def add_squares(sample: Sample, unit: Floats, scale: Floats) -> None:
+    """Add the diagonal of the normal equations, which is the preconditioner; all players have the same two entries."""
     support, rows, position, weight, indptr, _ = sample
-    levels, players = scale
-    for p in range(N_LEVELS):
-        levels[p] = level_ridge
-    players[0, 0] = players[0, 1] = player_ridge
+    of_player, of_slope = scale[N_LEVELS], scale[N_LEVELS + 1]
     for i in range(len(rows)):
         share = (indptr[rows[i] + 1] - indptr[rows[i]]) / len(support)
-        players[0, 0] += weight[i] * share * (1 - share)
-        players[0, 1] += weight[i] * share * (1 - share) * (position[i] * position[i])
+        of_player += weight[i] * share * (1 - share)
+        of_slope += weight[i] * share * (1 - share) * (position[i] * position[i])
         for p in range(N_LEVELS):
             unit[p] = 0.0
         add_level(unit, position[i], 1.0)
         for p in range(N_LEVELS):
-            levels[p] += weight[i] * unit[p] * unit[p]
-
-
-@section()
-def scaled_product(support: Indices, left: Surrogate, scale: Surrogate, out: Surrogate) -> float:
-    """Write `left / scale`; returns its product with `left`."""
-    levels, players = left
-    total = 0.0
-    for p in range(N_LEVELS):
-        out[0][p] = levels[p] / scale[0][p]
-        total += levels[p] * out[0][p]
-    for z in support:
-        for c in range(2):
-            out[1][z, c] = players[z, c] / scale[1][0, c]
-            total += players[z, c] * out[1][z, c]
-    return total
-
-
-@section()
-def multiply_ridge(
-    support: Indices, surrogate: Surrogate, level_ridge: float, player_ridge: float, out: Surrogate
-) -> None:
-    """Write the ridges times a surrogate."""
-    for p in range(N_LEVELS):
-        out[0][p] = level_ridge * surrogate[0][p]
-    for z in support:
-        for c in range(2):
-            out[1][z, c] = player_ridge * surrogate[1][z, c]
-
-
-@section()
-def dot(support: Indices, a: Surrogate, b: Surrogate) -> float:
-    """Product of two vectors."""
-    total = 0.0
-    for p in range(N_LEVELS):
-        total += a[0][p] * b[0][p]
-    for z in support:
-        for c in range(2):
-            total += a[1][z, c] * b[1][z, c]
-    return total
-
-
-@section()
-def step(support: Indices, length: float, room: Room) -> float:
-    """Go along the direction; returns the scaled square of what is then left."""
-    fitted, left, direction, turned, scale, _, _, _, _ = room
-    rho = 0.0
-    for p in range(N_LEVELS):
-        fitted[0][p] += length * direction[0][p]
-        left[0][p] -= length * turned[0][p]
-        rho += left[0][p] * left[0][p] / scale[0][p]
-    for z in support:
-        for c in range(2):
-            fitted[1][z, c] += length * direction[1][z, c]
-            left[1][z, c] -= length * turned[1][z, c]
-            rho += left[1][z, c] * left[1][z, c] / scale[1][0, c]
-    return rho
-
-
-@section()
-def turn(support: Indices, left: Surrogate, scale: Surrogate, share: float, direction: Surrogate) -> None:
-    """Take the next direction: what is left, scaled, and a share of the last one."""
-    for p in range(N_LEVELS):
-        direction[0][p] = left[0][p] / scale[0][p] + share * direction[0][p]
-    for z in support:
-        for c in range(2):
-            direction[1][z, c] = left[1][z, c] / scale[1][0, c] + share * direction[1][z, c]
+            scale[p] += weight[i] * unit[p] * unit[p]
+    for i in range(len(support)):
+        scale[N_LEVELS + 2 * i], scale[N_LEVELS + 2 * i + 1] = of_player, of_slope
 
 
 @section()
@@ -344,9 +265,9 @@ def correct(
     """
     support, rows, position, _, indptr, players = sample
     log_inclusion, folds, before = drawn
-    fitted, line, inside = room[0], room[5], room[7]
+    fitted, line, inside = room[0][0], room[1], room[3]
     n = len(support)
-    mean, height = combine(support, fitted[1], 0.0, line), 0.0
+    mean, height = combine(support, fitted, 0.0, line), 0.0
     for z in support:
         inside[z] = line[z] - mean
     common, s = 0.0, NO_SIZE
@@ -356,7 +277,7 @@ def correct(
         k = stop - start
         if position[i] != s:
             s = position[i]
-            mean, height = combine(support, fitted[1], s, line), level(fitted[0], s)
+            mean, height = combine(support, fitted, s, line), level(fitted, s)
         error = y[i] - height + k * mean
         for j in range(start, stop):
             error -= line[players[j]]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from localshapley.arrays import Indices, Ints, Masks
+from localshapley.kernels.jit import kernel, part
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def mixed(x: np.uint64) -> Any:
     """Spread every bit of a word over all of it (the last steps of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -20,7 +20,7 @@ def mixed(x: np.uint64) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fold_words(words: Masks, indptr: Ints, out: Masks) -> None:
     """Fold the words of each row, in their order, into its digest; `out` holds where each starts from."""
     for row in range(len(out)):
@@ -31,7 +31,7 @@ def fold_words(words: Masks, indptr: Ints, out: Masks) -> None:
         out[row, 0], out[row, 1] = mixed(high ^ GOLDEN), mixed(low + high)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_up(indptr: Ints, players: Indices, digests: Masks, out: Masks) -> None:
     """Digest of each coalition: the sum of its rows', whatever their order."""
     for c in range(len(out)):

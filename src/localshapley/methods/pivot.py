@@ -46,6 +46,8 @@ class PivotRun(Run):
         Whether to weigh as the paper prints it.
     """
 
+    kernels = ("draw_prefixes", "fill_rows", "add_weighted", "rehash", "games_holding", "keep")
+
     def __init__(
         self, graph: SupportGraph, bench: Bench, settings: Settings, title: str, *, printed: bool = False
     ) -> None:

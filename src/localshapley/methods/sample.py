@@ -90,6 +90,8 @@ class SampleRun(Run):
         Whether to take small games whole at once, and a game's size as soon as half of its subsets would be drawn.
     """
 
+    kernels = ("draw_games", "fill_rows", "fit_games", "add_variances", "add_spread", "rehash", "games_holding", "keep")
+
     def __init__(
         self,
         graph: SupportGraph,

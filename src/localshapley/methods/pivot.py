@@ -15,7 +15,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Method, Run
 from localshapley.methods.settings import Settings
-from localshapley.stopping import Look, Rule
+from localshapley.stopping import Look, Rule, hidden
 from localshapley.workers import Bench, Work
 
 FIRST_DRAWS = 100
@@ -142,4 +142,5 @@ class PivotRun(Run):
             trainings=collection.n_rows,
             seconds=seconds,
             scale=collection.scale,
+            unseen=hidden(np.ones(graph.n_games), np.full(graph.n_games, float(self.draws)), collection.ranges()),
         )

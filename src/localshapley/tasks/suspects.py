@@ -13,7 +13,7 @@ from localshapley.inputs.data import are_amounts
 from localshapley.inputs.numbers import check_whole
 from localshapley.scores import SCORES
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, count_of, ids_of, table
+from localshapley.valuation.columns import count_of, ids_of, rows_and_labels, table
 from localshapley.valuation.plots import INTERVAL
 
 
@@ -59,7 +59,7 @@ def suspects(
     >>> ls.tasks.suspects(v, y, X=X, n=1).index.tolist()
     [7]
     """
-    labels = column("y", y, valuation)
+    X, labels = rows_and_labels(X, y, valuation)
     found = neighbours_of(valuation, X, n_neighbours)
     regression = _is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)

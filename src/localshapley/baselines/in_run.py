@@ -25,6 +25,7 @@ from torch.func import functional_call, grad, jvp
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.inputs.indexes import check_order
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.devices import find_device
 from localshapley.progress import Progress, ProgressSetting

@@ -148,8 +148,8 @@ def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
         )
     if labels.dtype.kind in "mM" or isinstance(labels[0], date | timedelta):
         raise InvalidArgumentError(
-            f"{name} holds dates or times; give numbers to predict, such as days since a date ({name} - {name}.min()).dt.days, "
-            f"or classes, such as {name}.dt.year."
+            f"{name} holds dates or times; give numbers to predict, such as ({name} - {name}.min()).dt.days, or "
+            f"classes, such as {name}.dt.year."
         )
     if labels.dtype == object and all(isinstance(label, str) for label in labels):
         labels = labels.astype(str)

@@ -56,8 +56,8 @@ give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
 def same_labels(one: pd.Index, other: pd.Index) -> bool:
     """Whether two indexes hold the same labels, each as often, in whatever order."""
     codes, labels = pd.factorize(one.append(other), use_na_sentinel=False)
-    counts = (np.bincount(part, minlength=len(labels)) for part in (codes[: len(one)], codes[len(one) :]))
-    return bool(np.array_equal(*counts))
+    counts = [np.bincount(part, minlength=len(labels)) for part in (codes[: len(one)], codes[len(one) :])]
+    return bool(np.array_equal(counts[0], counts[1]))
 
 
 def notes_on_names(X: Any) -> list[str]:

@@ -20,11 +20,19 @@ BINARY = (".parquet", ".pq", ".feather", ".arrow", ".ipc")
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 SEPARATORS = ",;\t|"
 WHITESPACE = r"\s+"
-NAMED_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "whitespace": WHITESPACE, " ": WHITESPACE}
+NAMED_SEPARATORS = {
+    "comma": ",",
+    "semicolon": ";",
+    "tab": "\t",
+    "\\t": "\t",
+    "bar": "|",
+    "whitespace": WHITESPACE,
+    " ": WHITESPACE,
+}
 LONGEST_HEADER = 2**20
 FIRST_LINES = 20
 """Number of lines that tell how a text file is separated."""
-RUNS = re.compile(r"\s*[=+\-@\t\r]")
+RUNS = re.compile(r"\s*[=+\-@\t\r].", re.DOTALL)
 """How a cell begins that a spreadsheet may run as a formula."""
 NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?%?", re.IGNORECASE)
 """A cell that a spreadsheet reads as a number."""
@@ -89,12 +97,13 @@ def distinct(names: list[str]) -> list[str]:
     >>> distinct(["a", "b", "a", "a.1"])
     ['a', 'b', 'a.2', 'a.1']
     """
-    given, made = set(names), list[str]()
+    taken, seen, made = set(names), set[str](), []
     for name in names:
         new, n = name, 0
-        while new in made or (n and new in given):
+        while new in seen or (n and new in taken):
             n += 1
             new = f"{name}.{n}"
+        seen.add(new)
         made.append(new)
     return made
 
@@ -108,7 +117,9 @@ def _check_names(path: Path, names: list[str], once: set[str], notes: list[str])
                 f"{path} has the column {name!r} {count} times, and which one is meant is unknown; give each a name of "
                 "its own, or delete the others."
             )
-        notes.append(f"{path.name} has the column {name!r} {count} times; each was used, the later ones as {name}.1, ...")
+        notes.append(
+            f"{path.name} has the column {name!r} {count} times; each was used, the later ones as {name}.1, ..."
+        )
 
 
 def write_table(table: pd.DataFrame, path: str | Path, *, raw: bool = False) -> int:
@@ -190,7 +201,8 @@ def _read_text(path: Path, encoding: str, sep: str | None, notes: list[str]) -> 
     separator = _separator(first) if sep is None else _named_separator(sep)
     how: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True, "low_memory": False}
     table: pd.DataFrame = pd.read_csv(path, **how)
-    if not isinstance(table.index, pd.RangeIndex):  # pandas takes cells beyond the header for names of the rows
+    cells = [len(row) for row in _cells(first[:2], separator)]
+    if len(cells) > 1 and cells[1] > cells[0]:  # pandas takes cells beyond the header for names of the rows
         if table.iloc[:, -1].isna().all():
             how["index_col"] = False
             table = pd.read_csv(path, **how)
@@ -207,8 +219,19 @@ def _separator(lines: list[str]) -> str:
     found = max(SEPARATORS, key=lines[0].count)
     if found in lines[0]:
         return found
-    header, *rows = csv.reader((line.strip() for line in lines if line.strip()), delimiter=" ", skipinitialspace=True)
-    return WHITESPACE if len(header) > 1 and rows and all(len(row) - len(header) in (0, 1) for row in rows) else found
+    rows = _cells(lines, WHITESPACE)
+    in_columns = len(rows) > 1 and len(rows[0]) > 1 and all(len(row) - len(rows[0]) in (0, 1) for row in rows)
+    return WHITESPACE if in_columns else found
+
+
+def _cells(lines: list[str], separator: str) -> list[list[str]]:
+    """Cells of lines; none where one is too long to be split here."""
+    if separator == WHITESPACE:
+        lines, separator = [line.strip() for line in lines], " "
+    try:
+        return list(csv.reader((line for line in lines if line), delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+        return []
 
 
 def _named_separator(sep: str) -> str:

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, warn
-from localshapley.inputs.indexes import check_order, index_of, same_labels
 from localshapley.inputs.data import known_table, numbers_in
+from localshapley.inputs.indexes import check_order, index_of, same_labels
 from localshapley.inputs.numbers import check_size
 
 if TYPE_CHECKING:

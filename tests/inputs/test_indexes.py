@@ -116,6 +116,11 @@ class TestTablesGivenToTasks:
         with pytest.raises(ls.InvalidArgumentError, match="y has the labels of X in another order"):
             tasks.suspects(v, Y[::-1], X=X)
 
+    def test_a_report_goes_by_names(self, v, tmp_path):
+        ls.report.write_report(tmp_path / "a.html", v, X.iloc[SHUFFLED], y=Y[::-1])
+        ls.report.write_report(tmp_path / "b.html", v, X, y=Y)
+        assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()
+
     @pytest.mark.parametrize("task", [tasks.owners, lambda v, y: tasks.select(v, 3, y=y), tasks.suspects])
     def test_other_labels_are_told(self, v, task):
         with pytest.warns(ls.LocalShapleyWarning, match="the valuation have different labels"):

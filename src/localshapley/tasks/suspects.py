@@ -31,7 +31,8 @@ def suspects(
     ----------
     valuation : Valuation
     y : array, Series or list of shape (n_rows,)
-        Labels, or numbers, that the rows were valued with.
+        Labels, or numbers, that the rows were valued with. Where `y` and `X` have the index of the valuation, in
+        whatever order, they go by it.
     X : array, DataFrame or sparse matrix of numbers, optional
         The rows; neighbours are the nearest, by Euclidean distance of standardised features. Without it neighbours
         are the rows that are most often in the same supports, which needs a valuation with ``per_test=True``;

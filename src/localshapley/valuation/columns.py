@@ -29,7 +29,7 @@ def in_order(name: str, given: Any, valuation: Valuation) -> Any:
     if index is None or len(index) != len(ids) or index.equals(ids):
         return given
     if ids.is_unique and same_labels(index, ids):
-        return given.loc[ids]
+        return given.iloc[index.get_indexer(ids)]
     for note in check_order(name, given, "the valuation", ids):
         warn(note)
     return given

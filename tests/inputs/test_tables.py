@@ -32,11 +32,17 @@ class TestSeparators:
         assert list(table.columns) == ["a", "b", "c"]
         assert table["c"].tolist() == ["x", "y"]
 
+    def test_single_spaces_around_empty_cells(self, tmp_path):
+        table = read_table(written(tmp_path, "a b c\n1  x\n3 4 y\n5 6 \n"))
+        assert table["a"].tolist() == [1, 3, 5]
+        assert table.isna().to_numpy().sum() == 2
+        assert table["c"].tolist()[:2] == ["x", "y"]
+
     def test_a_name_with_a_space_is_no_separator(self, tmp_path):
         assert list(read_table(written(tmp_path, "sepal length\n1\n2\n")).columns) == ["sepal length"]
         assert list(read_table(written(tmp_path, "sepal length,label\n1,x y\n")).columns) == ["sepal length", "label"]
 
-    @pytest.mark.parametrize(("sep", "between"), [("whitespace", " "), ("tab", "\t"), (":", ":"), (" ", "  ")])
+    @pytest.mark.parametrize(("sep", "between"), [("whitespace", " "), ("tab", "\t"), (":", ":"), (" ", " ")])
     def test_it_can_be_named(self, tmp_path, sep, between):
         table = read_table(written(tmp_path, f"a{between}b,c\n1{between}2\n"), sep=sep)
         assert list(table.columns) == ["a", "b,c"]
@@ -57,6 +63,20 @@ class TestSeparators:
         table = read_table(written(tmp_path, "a,b\nr1,1,2\nr2,3,4\n"), notes=notes)
         assert table["a"].tolist() == [1, 3]
         assert "more cells than its header" in notes[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "read"),
+    [
+        (["12,345", "987", "1,000"], ["12,345", "987", "1,000"]),
+        (["12,345", "7,5", "1,000"], [12.345, 7.5, 1.0]),
+        (["0,567", "1,234", "2"], [0.567, 1.234, 2.0]),
+    ],
+    ids=["thousands", "decimals", "three decimals"],
+)
+def test_commas_between_thousands_are_not_decimal(tmp_path, cells, read):
+    table = read_table(written(tmp_path, "a;b\n" + "".join(f"{cell};x\n" for cell in cells)))
+    assert table["a"].tolist() == read
 
 
 class TestNamesThatRepeat:

@@ -20,15 +20,7 @@ BINARY = (".parquet", ".pq", ".feather", ".arrow", ".ipc")
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 SEPARATORS = ",;\t|"
 WHITESPACE = r"\s+"
-NAMED_SEPARATORS = {
-    "comma": ",",
-    "semicolon": ";",
-    "tab": "\t",
-    "\\t": "\t",
-    "bar": "|",
-    "whitespace": WHITESPACE,
-    " ": WHITESPACE,
-}
+NAMED_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "whitespace": WHITESPACE, "\\t": "\t"}
 LONGEST_HEADER = 2**20
 FIRST_LINES = 20
 """Number of lines that tell how a text file is separated."""
@@ -199,7 +191,12 @@ def _read_text(path: Path, encoding: str, sep: str | None, notes: list[str]) -> 
     if not header.replace("\t", "").strip().isprintable() or len(header) == LONGEST_HEADER:
         raise ValueError("it does not start with the names of columns")
     separator = _separator(first) if sep is None else _named_separator(sep)
-    how: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True, "low_memory": False}
+    how: dict[str, Any] = {
+        "sep": separator,
+        "encoding": encoding,
+        "skipinitialspace": separator != " ",
+        "low_memory": False,
+    }
     table: pd.DataFrame = pd.read_csv(path, **how)
     cells = [len(row) for row in _cells(first[:2], separator)]
     if len(cells) > 1 and cells[1] > cells[0]:  # pandas takes cells beyond the header for names of the rows
@@ -219,17 +216,21 @@ def _separator(lines: list[str]) -> str:
     found = max(SEPARATORS, key=lines[0].count)
     if found in lines[0]:
         return found
-    rows = _cells(lines, WHITESPACE)
-    in_columns = len(rows) > 1 and len(rows[0]) > 1 and all(len(row) - len(rows[0]) in (0, 1) for row in rows)
-    return WHITESPACE if in_columns else found
+    return next((blank for blank in (WHITESPACE, " ") if _in_columns(_cells(lines, blank))), found)
+
+
+def _in_columns(rows: list[list[str]]) -> bool:
+    """Whether lines have several cells, as many as the header or, where rows have names, one more."""
+    return len(rows) > 1 and len(rows[0]) > 1 and all(len(row) - len(rows[0]) in (0, 1) for row in rows)
 
 
 def _cells(lines: list[str], separator: str) -> list[list[str]]:
     """Cells of lines; none where one is too long to be split here."""
+    skip, lines = separator != " ", [line.rstrip("\r\n") for line in lines]
     if separator == WHITESPACE:
         lines, separator = [line.strip() for line in lines], " "
     try:
-        return list(csv.reader((line for line in lines if line), delimiter=separator, skipinitialspace=True))
+        return list(csv.reader((line for line in lines if line), delimiter=separator, skipinitialspace=skip))
     except csv.Error:
         return []
 
@@ -244,9 +245,14 @@ def _named_separator(sep: str) -> str:
 
 
 def _has_decimal_commas(table: pd.DataFrame) -> bool:
-    """Whether a column of text holds nothing but numbers with commas."""
+    """Whether a column of text holds nothing but numbers with commas, and not all of them separate thousands."""
     words = (table[name].dropna().astype(str) for name in table.columns if table[name].dtype.kind not in "biufMm")
-    return any(len(column) and column.str.fullmatch(r"[-+]?\d*,?\d+(e[-+]?\d+)?").all() for column in words)
+    for column in words:
+        if column.str.fullmatch(r"[-+]?\d*,?\d+(e[-+]?\d+)?").all():
+            with_comma = column[column.str.contains(",")]
+            if not with_comma.str.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}").all():
+                return True
+    return False
 
 
 def _read_binary(path: Path, kind: str) -> tuple[pd.DataFrame, list[str]]:

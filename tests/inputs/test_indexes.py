@@ -52,6 +52,11 @@ class TestTheSameLabelsInAnotherOrder:
         with pytest.raises(ls.InvalidArgumentError, match="y has the labels of X in another order"):
             ls.baselines.knn_shapley(X, Y[::-1], X_TEST, Y_TEST)
 
+    def test_in_a_run_of_a_network(self):
+        torch = pytest.importorskip("torch")
+        with pytest.raises(ls.InvalidArgumentError, match="y_test has the labels of X_test in another order"):
+            ls.baselines.in_run_shapley(torch.nn.Linear(2, 2), X, Y, X_TEST, Y_TEST[::-1], epochs=1)
+
     def test_with_folds_and_in_models_that_clean(self):
         with pytest.raises(ls.InvalidArgumentError, match="another order"):
             ls.value(X, Y[::-1], cv=3, model="knn")

@@ -20,6 +20,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.inputs.data import known_table, read_data, read_table
 from localshapley.inputs.folds import Fold, make_folds
+from localshapley.inputs.indexes import check_order, index_of
 from localshapley.inputs.model import (
     check_decisions,
     final_step,
@@ -131,7 +132,10 @@ def pose(
     raw, raw_test = known_table(X), known_table(X_test)
     checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.model.estimator, checked.notes
-    held = None if owners is None else Owners(owners, task.X.shape[0])
+    held = None
+    if owners is not None:
+        held = Owners(owners, task.X.shape[0])
+        notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
     if checked.folds is None:
         support, found = _find_supports(support, task, estimator, raw, raw_test, notes)
     else:
@@ -237,7 +241,7 @@ def check(
         empty=empty,
         seed=seed,
     )
-    return Checked(task, chosen, data.ids, notes + more, folds)
+    return Checked(task, chosen, data.ids, notes + more + data.notes, folds)
 
 
 def _find_supports(

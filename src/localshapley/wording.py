@@ -1,8 +1,12 @@
-"""Numbers of any size in words that fit on a line."""
+"""Numbers of any size in words that fit on a line, and text that is safe to print."""
 
 from __future__ import annotations
 
 from math import floor, log10
+from unicodedata import category
+
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories of characters that a terminal may obey instead of showing them."""
 
 
 def in_words(n: int) -> str:
@@ -18,6 +22,15 @@ def in_words(n: int) -> str:
     if leading >= 9.95:
         leading, power = leading / 10, power + 1
     return f"{leading:.1f}e{power}"
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Write out the characters that could change the look of a terminal, except those in `keep`.
+
+    >>> print(printable("red \x1b[31m, back\r"))
+    red \x1b[31m, back\r
+    """
+    return "".join(c if c in keep or category(c) not in UNSEEN else c.encode("unicode_escape").decode() for c in text)
 
 
 def duration(seconds: float) -> str:

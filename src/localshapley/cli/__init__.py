@@ -16,6 +16,7 @@ from localshapley import __version__
 from localshapley.cli import store
 from localshapley.cli.options import FAILED, INTERRUPTED, WRONG_USE
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.wording import printable
 
 COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "datasets", "demo", "warm-up")
 """In the order of the help; each is a function in the file of its name, with `_` for `-`."""
@@ -78,5 +79,5 @@ def _explain(error: Any) -> int:
         text = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
     else:
         text = f"{type(error).__name__}: {error} (--debug shows where)"
-    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+    print(f"error: {printable(' '.join(text.split()))}", file=sys.stderr)
     return status

@@ -54,7 +54,7 @@ def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: st
     """What the table adds to the report: the rows, and by their columns suspects and owners."""
     from localshapley.inputs.preparing import labels_of, prepare
 
-    table = _valued_rows(valuation, train)
+    table = _valued_rows(valuation, train, (target, owner))
     for option, name in (("--target", target), ("--owner", owner)):
         if name is not None and name not in table.columns:
             raise unknown_name(option, name, table.columns)
@@ -68,10 +68,10 @@ def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: st
     return found
 
 
-def _valued_rows(valuation: ls.Valuation, path: Path) -> pd.DataFrame:
+def _valued_rows(valuation: ls.Valuation, path: Path, once: tuple[str | None, ...]) -> pd.DataFrame:
     """The rows of a table that were valued, found by their names or, if all were, by their order."""
     index = valuation.to_frame().index
-    table = read_table(path)
+    table = read_table(path, once=once)
     table = named_rows(table, path, str(index.name) if index.name in table.columns else None)
     if not index.isin(table.index).all():
         raise LocalShapleyError(f"{path} is not the table that was valued: it has no row {index[0]!r}.")

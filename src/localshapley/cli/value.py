@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import localshapley as ls
 from localshapley.cli.data import Data
-from localshapley.cli.options import OUTPUT, Run, option, takes_groups
-from localshapley.cli.output import Output, as_records, table_text
+from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
+from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import find_shape
-from localshapley.cli.valuing import about, check_folder, end, problem, valued
+from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, problem, valued
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.tables import kind_of, write_table
 
@@ -32,6 +32,7 @@ class Files:
         Path | None,
         option("Values to write: .parquet (keeps everything), .csv, .tsv or .feather.", OUTPUT, "--out", "-o"),
     ] = None
+    raw_csv: RawCsv = False
     report: Annotated[Path | None, option("Report to write: .html.", OUTPUT)] = None
     title: Annotated[str | None, option("Title of the report.", OUTPUT)] = None
     image_shape: Annotated[str | None, option("Show rows as images in the report, such as 28x28.", OUTPUT)] = None
@@ -51,13 +52,13 @@ def value(run: Run, files: Files, output: Output) -> None:
     """Value every row of a table by what it contributes to a model's predictions."""
     _check(run, files)
     data, valuation = valued(run, output)
-    rows, written = _labelled(valuation, data), {}
+    rows, written, guarded = _labelled(valuation, data), {}, ""
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
     if files.out is not None:
         if files.out.suffix == ".parquet":
             valuation.save(files.out)
         else:
-            write_table(rows, files.out)
+            guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
         written["values"] = str(files.out)
     if files.report is not None:
         _write_report(run, files, data, valuation, owners, output)
@@ -68,8 +69,8 @@ def value(run: Run, files: Files, output: Output) -> None:
     text += ["", "Worst", table_text(rows, valuation.bottom(5).index)]
     if owners is not None:
         document["owners"] = as_records(owners)
-        text += ["", "Owners", table_text(owners)]
-    text += ["", *(f"Wrote {path}" for path in written.values())]
+        text += ["", "Owners", first_rows(owners, whole=False)]
+    text += ["", *(f"Wrote {path}{guarded if what == 'values' else ''}" for what, path in written.items())]
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
 
@@ -105,7 +106,7 @@ def _write_report(
         of_rows = {
             "rows": data.rows,
             "y": data.y,
-            "suspects": ls.tasks.suspects(valuation, data.y, X=data.X),
+            "suspects": ls.tasks.suspects(valuation, data.y, X=data.numbers),
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
     ls.report.write_report(

@@ -22,6 +22,7 @@ from localshapley.report.tables import (
     text_column,
 )
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import in_order
 
 MAX_FEATURES = 6
 """Number of columns of the user's table that are shown."""
@@ -55,13 +56,13 @@ class Rows:
         self.exact = not valuation.stderr.any()
         self.ids = valuation.to_frame().index
         self.name = "row" if self.ids.name is None else self.ids.name
-        self.y = None if y is None else pd.Series(_checked("y", y, len(self.ids))).reset_index(drop=True)
+        self.y = None if y is None else pd.Series(self._checked("y", y)).reset_index(drop=True)
         self._features = pd.DataFrame(index=range(len(self.ids)))
         self._pixels: np.ndarray | None = None
         self._shape: tuple[int, ...] = ()
         self.n_features = self.n_pixels = 0
         if rows is not None:
-            self._features = _as_frame(_checked("rows", rows, len(self.ids)))
+            self._features = _as_frame(self._checked("rows", rows))
             self.n_features = self._features.shape[1]
         if image_shape is not None:
             if rows is None:
@@ -116,16 +117,15 @@ class Rows:
         columns = [number_column("value", values, decimals=decimals, sign=True)]
         return columns if self.exact else [*columns, number_column("std. error", stderr, decimals=decimals)]
 
-
-def _checked(name: str, given: Any, n: int) -> Any:
-    """The argument, if it has `n` entries."""
-    count = given.shape[0] if hasattr(given, "shape") else len(given)
-    if count != n:
-        raise InvalidArgumentError(
-            f"{name} has {count} entries, but the valuation has {n} rows; give the rows that were valued, in their "
-            "order."
-        )
-    return given
+    def _checked(self, name: str, given: Any) -> Any:
+        """The argument, if it has an entry for each row, in their order."""
+        count, n = given.shape[0] if hasattr(given, "shape") else len(given), len(self.ids)
+        if count != n:
+            raise InvalidArgumentError(
+                f"{name} has {count} entries, but the valuation has {n} rows; give the rows that were valued, in their "
+                "order."
+            )
+        return in_order(name, given, self.valuation)
 
 
 def _as_frame(rows: Any) -> pd.DataFrame:

@@ -9,9 +9,10 @@ import pandas as pd
 
 from localshapley.distances import distances
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import known_table
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, ids_of, influences, table
+from localshapley.valuation.columns import column, ids_of, in_order, influences, table
 
 
 def explain(
@@ -60,6 +61,7 @@ def explain(
     if y is not None:
         found["label"] = column("y", y, valuation)[rows]
     if X is not None:
-        X, X_test = table("X", X, len(valuation.values)), table("X_test", X_test, len(valuation.support_sizes))
+        X = table("X", in_order("X", known_table(X), valuation), len(valuation.values))
+        X_test = table("X_test", X_test, len(valuation.support_sizes))
         found["distance"] = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0]
     return found

@@ -13,7 +13,7 @@ from localshapley.inputs.data import are_amounts
 from localshapley.inputs.numbers import check_whole
 from localshapley.scores import SCORES
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, count_of, ids_of, table
+from localshapley.valuation.columns import count_of, ids_of, rows_and_labels, table
 from localshapley.valuation.plots import INTERVAL
 
 
@@ -31,7 +31,8 @@ def suspects(
     ----------
     valuation : Valuation
     y : array, Series or list of shape (n_rows,)
-        Labels, or numbers, that the rows were valued with.
+        Labels, or numbers, that the rows were valued with. Where `y` and `X` have the index of the valuation, in
+        whatever order, they go by it.
     X : array, DataFrame or sparse matrix of numbers, optional
         The rows; neighbours are the nearest, by Euclidean distance of standardised features. Without it neighbours
         are the rows that are most often in the same supports, which needs a valuation with ``per_test=True``;
@@ -59,7 +60,7 @@ def suspects(
     >>> ls.tasks.suspects(v, y, X=X, n=1).index.tolist()
     [7]
     """
-    labels = column("y", y, valuation)
+    X, labels = rows_and_labels(X, y, valuation)
     found = neighbours_of(valuation, X, n_neighbours)
     regression = _is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)

@@ -15,6 +15,7 @@ from localshapley.errors import LocalShapleyError
 from localshapley.games import SupportGraph
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, History, Origin
+from localshapley.wording import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -140,7 +141,7 @@ class Valuation:
 
     def __repr__(self) -> str:
         best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
-        name = (lambda i: i) if self.ids is None else (lambda i: self.ids[i])
+        name = (lambda i: i) if self.ids is None else (lambda i: printable(str(self.ids[i])))
         what = self.unit if self.unit == "owner" else f"training {self.unit}"
         tests = "node" if self.unit == "node" else "row"
         lines = [

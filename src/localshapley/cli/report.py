@@ -11,6 +11,7 @@ import localshapley as ls
 from localshapley.cli.data import named_rows
 from localshapley.cli.options import takes_groups
 from localshapley.cli.output import Output
+from localshapley.cli.suspects import judged
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.inputs.tables import read_table
 
@@ -62,7 +63,7 @@ def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: st
     found: dict[str, Any] = {"rows": rows}
     if target is not None:
         found["y"] = labels_of(table[target])[0]
-        found["suspects"] = ls.tasks.suspects(valuation, found["y"], X=prepare(rows).X)
+        found["suspects"] = judged(valuation, found["y"], prepare(rows).X)[0]
     if owner is not None:
         found["owners"] = ls.tasks.owners(valuation, table[owner])
     return found

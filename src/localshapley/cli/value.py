@@ -11,6 +11,7 @@ from localshapley.cli.data import Data
 from localshapley.cli.options import OUTPUT, Run, option, takes_groups
 from localshapley.cli.output import Output, as_records, table_text
 from localshapley.cli.report import find_shape
+from localshapley.cli.suspects import judged
 from localshapley.cli.valuing import about, check_folder, end, problem, valued
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.tables import kind_of, write_table
@@ -105,7 +106,7 @@ def _write_report(
         of_rows = {
             "rows": data.rows,
             "y": data.y,
-            "suspects": ls.tasks.suspects(valuation, data.y, X=data.X),
+            "suspects": judged(valuation, data.y, data.X)[0],
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
     ls.report.write_report(

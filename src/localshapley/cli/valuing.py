@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, asdict, fields
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
@@ -107,6 +107,7 @@ def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
         "stored": cost.stored,
         "seconds": cost.seconds,
         "preparation": data.preparation,
+        "skill": None if valuation.skill is None else asdict(valuation.skill),
     }
 
 

@@ -120,6 +120,13 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
         ) from error
 
 
+def predict(reference: Any, X: Any) -> AnyArray:
+    """What a trained model predicts for rows."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(reference.predict(X)).ravel()
+
+
 def check_decisions(reference: Any, score: str) -> None:
     """Refuse a classifier without probabilities whose decisions are not one number per class."""
     name = type(final_step(reference)).__name__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -264,7 +265,8 @@ def _find_supports(
 ) -> tuple[Support, list[Indices]]:
     """Train the model on all rows, try it out, and find the support of every test row."""
     reference = train_reference(estimator, task.X, task.y, task.seed)
-    trials.append(_try_out(reference, task, n_predicted))
+    with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions for it
+        trials.append(_try_out(reference, task, n_predicted))
     if task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
     if support is None:
@@ -329,10 +331,10 @@ def _try_out(reference: Any, task: Task, most: int) -> Trial:
 
 
 def _skill(trials: list[Trial], task: Task) -> Skill | None:
-    """How good the reference models are together."""
-    truth, predicted, guessed = (np.concatenate(parts) for parts in zip(*trials, strict=True))
-    if len(truth) < 2:
+    """How good the reference models are together; None if they have predicted next to nothing."""
+    if sum(len(truth) for truth, _, _ in trials) < 2:
         return None
+    truth, predicted, guessed = (np.concatenate(parts) for parts in zip(*trials, strict=True))
     if task.classes is None or task.codes is None:
         return regressor_skill(truth, predicted, guessed)
     return classifier_skill(truth, predicted, guessed, str(task.classes[np.bincount(task.codes).argmax()]))

@@ -19,7 +19,7 @@ from localshapley.inputs.tables import kind_of, write_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from localshapley.tasks import Curves
+    from localshapley.tasks import Curves, Mending
 
 CURVE_ROWS = 2000
 """Selection curves are drawn by default for tables of up to this many training rows."""
@@ -103,10 +103,13 @@ def _write_report(
     given = problem(run, data)
     of_rows: dict[str, Any] = {}
     if valuation.unit == "row":
+        suspects, _ = judged(valuation, data.y, data.X)
         of_rows = {
             "rows": data.rows,
             "y": data.y,
-            "suspects": judged(valuation, data.y, data.X)[0],
+            "owner": data.owner,
+            "suspects": suspects,
+            "mending": _mending(files, valuation, suspects, given),
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
     ls.report.write_report(
@@ -118,8 +121,18 @@ def _write_report(
         gap=ls.locality_gap(**given, progress=not output.quiet) if files.check_locality else None,
         image_shape=find_shape(files.image_shape),
         preparation=data.preparation,
+        target=run.target,
         title=files.title or f"What the rows of {run.train.name} are worth",
     )
+
+
+def _mending(files: Files, valuation: ls.Valuation, suspects: pd.DataFrame, given: dict[str, Any]) -> Mending | None:
+    """What mending the suspects would bring, which takes three trainings for each fold, where curves are drawn."""
+    few = len(valuation.values) <= CURVE_ROWS if files.curves is None else files.curves
+    if not few or not 0 < len(suspects) <= len(valuation.values) / 2:
+        return None
+    names = ("X", "y", "X_test", "y_test", "model", "cv", "seed")
+    return ls.tasks.mending(valuation, suspects, **{name: given[name] for name in names})
 
 
 def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: Any, output: Output) -> Curves | None:

@@ -122,9 +122,13 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
 
 def predict(reference: Any, X: Any) -> AnyArray:
     """What a trained model predicts for rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return np.asarray(reference.predict(X)).ravel()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(reference.predict(X)).ravel()
+    except Exception as error:
+        name = on_one_line(reference)
+        raise InvalidArgumentError(f"model {name} cannot predict, though it could be trained: {error}") from error
 
 
 def check_decisions(reference: Any, score: str) -> None:

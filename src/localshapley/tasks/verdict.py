@@ -34,7 +34,7 @@ class Verdict:
     ----------
     n_rows, n_suspects : int
     by_class : DataFrame or None
-        For each label `rows`, `suspects` and `share`, most suspects first; None for a regressor.
+        For each label `rows`, `suspects` and `share`, most suspects first; None for a regressor, or without labels.
     harm, harm_stderr : float
         Sum of the suspects' values, and its standard error; at most that error where the valuation did not keep how the
         errors of rows are correlated. The sum is the mean effect of these rows over training sets of all sizes. With
@@ -45,7 +45,8 @@ class Verdict:
         How good the model is on test rows; None if the valuation does not say.
     cautions : list of str
         Reasons to doubt the list: the model is not better than a constant guess by more than two standard errors, or
-        more than a fifth of all rows, or a third of a class, are suspected beyond sampling error (of at least ten rows).
+        more than a fifth of all rows, or a third of a class, are suspected beyond sampling error. Shares of fewer than
+        ten rows are not looked at.
     """
 
     n_rows: int
@@ -63,12 +64,15 @@ class Verdict:
         if self.by_class is None or not self.n_suspects:
             return ""
         some = self.by_class[self.by_class["suspects"] > 0]
-        words = [f"{s:,} of {n:,} {label!r} ({share:.0%})" for label, n, s, share in _lines(some[:MAX_CLASSES])]
+        words = [
+            f"{s:,} of {n:,} labelled {label!r} ({100 * share:.0f} %)"
+            for label, n, s, share in _lines(some[:MAX_CLASSES])
+        ]
         return ", ".join(words) + (f", and {len(some) - MAX_CLASSES} more classes" if len(some) > MAX_CLASSES else "")
 
     def __repr__(self) -> str:
         share = self.n_suspects / self.n_rows
-        lines = [f"{self.n_suspects:,} of {self.n_rows:,} rows are suspected ({share:.0%})"]
+        lines = [f"{self.n_suspects:,} of {self.n_rows:,} rows are suspected ({100 * share:.0f} %)"]
         lines += [f"  by class  {self.classes}"] if self.classes else []
         lines += [f"  model     {self.skill}"] if self.skill is not None else []
         return "\n".join(lines + [f"  caution   {caution}" for caution in self.cautions])
@@ -80,8 +84,8 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
     Parameters
     ----------
     valuation : Valuation
-    y : array, Series or list of shape (n_rows,)
-        Labels, or numbers, that the rows were valued with.
+    y : array, Series or list of shape (n_rows,), or None
+        Labels, or numbers, that the rows were valued with; without them suspects are not counted by class.
     found : DataFrame
         From `suspects`.
 
@@ -96,23 +100,24 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
     >>> y[7] = (y[7] + 1) % 3
     >>> v = ls.value(X, y, X_test, y_test, model="knn")
     >>> ls.tasks.verdict(v, y, ls.tasks.suspects(v, y, X=X))
-    1 of 105 rows are suspected (1%)
-      by class  1 of 36 1 (3%)
-      model     accuracy 0.978 on 45 test rows; always predicting '1' gives 0.311
+    5 of 105 rows are suspected (5 %)
+      by class  3 of 35 labelled 1 (9 %), 1 of 36 labelled 0 (3 %), 1 of 34 labelled 2 (3 %)
+      model     accuracy 0.978 on 45 test rows; always predicting '0' gives 0.333
     """
-    labels = column("y", y, valuation)
-    beyond_doubt = found["value"] + INTERVAL * found["stderr"] < 0
-    regression = is_regression(valuation, labels)
-    sure = _by_class(labels, found[beyond_doubt])
+    n_rows, sure = len(valuation.values), found[found["value"] + INTERVAL * found["stderr"] < 0]
+    labels = None if y is None else column("y", y, valuation)
+    if labels is not None and is_regression(valuation, labels):
+        labels = None
+    sure_of_class = None if labels is None else _by_class(labels, sure)
     return Verdict(
-        n_rows=len(labels),
+        n_rows=n_rows,
         n_suspects=len(found),
-        by_class=None if regression else _by_class(labels, found),
+        by_class=None if labels is None else _by_class(labels, found),
         harm=float(found["value"].sum()),
         harm_stderr=_stderr_of_sum(valuation, found),
         n_tests=len(valuation.support_sizes),
         skill=valuation.skill,
-        cautions=list(_cautions(valuation.skill, len(labels), int(beyond_doubt.sum()), None if regression else sure)),
+        cautions=list(_cautions(valuation.skill, n_rows, len(sure), sure_of_class)),
     )
 
 
@@ -147,9 +152,9 @@ def _cautions(skill: Skill | None, n_rows: int, n_suspects: int, by_class: pd.Da
         )
     if n_suspects > MANY * n_rows and n_rows >= MIN_ROWS:
         yield (
-            f"{n_suspects:,} of {n_rows:,} rows ({n_suspects / n_rows:.0%}) are suspected, more than a fifth. So many "
-            "are rarely wrong; more often the columns do not tell the labels apart. Look at some before you trust the "
-            "rest."
+            f"{n_suspects:,} of {n_rows:,} rows ({100 * n_suspects / n_rows:.0f} %) are suspected, more than a fifth. "
+            "So many are rarely wrong; more often the columns do not tell the labels apart. Look at some before you "
+            "trust the rest."
         )
     elif by_class is not None:
         yield from _caution_of_class(by_class)
@@ -160,8 +165,8 @@ def _caution_of_class(by_class: pd.DataFrame) -> Iterator[str]:
     if len(large):
         label, n, s, share = next(_lines(large.sort_values("share", ascending=False)))
         yield (
-            f"{share:.0%} of the rows labelled {label!r} ({s:,} of {n:,}) are suspected, more than a third. The model "
-            "may not recognise this class; its right rows then look wrong, too."
+            f"{100 * share:.0f} % of the rows labelled {label!r} ({s:,} of {n:,}) are suspected, more than a third. "
+            "The model may not recognise this class; its right rows then look wrong, too."
         )
 
 

@@ -22,7 +22,7 @@ def test_headline_counts_rows_that_hurt_beyond_doubt():
     summary = summarise(v, suspects=suspects_of(v, 3))
     headline = [line for s in SECTIONS if s.id in summary["sections"] for line in s.headline(summary["sections"][s.id])]
     assert headline == [
-        ("3", "labels look wrong, 75.0\N{NO-BREAK SPACE}% of 4"),
+        ("3", "of 4 labels look wrong (75.0\N{NO-BREAK SPACE}%)"),
         ("1", "of 4 rows make predictions worse: their value is below zero beyond doubt"),
     ]
     page = render(summary)

@@ -163,17 +163,18 @@ class TestSkill:
             Skill.from_dict(wrong)
 
 
-class TestMending:
-    @pytest.fixture(scope="class")
-    def flipped(self):
-        X, y, X_test, y_test, _ = ls.datasets.load("breast_cancer")
-        wrong = np.random.default_rng(0).choice(len(y), 60, replace=False)
-        y = y.copy()
-        y[wrong] = 1 - y[wrong]
-        model = DecisionTreeClassifier(random_state=0)
-        v = ls.value(X, y, X_test, y_test, model=model, support=ls.supports.Nearest(10))
-        return v, tasks.suspects(v, y, X=X), (X, y, X_test, y_test), model
+@pytest.fixture(scope="module")
+def flipped():
+    X, y, X_test, y_test, _ = ls.datasets.load("breast_cancer")
+    wrong = np.random.default_rng(0).choice(len(y), 60, replace=False)
+    y = y.copy()
+    y[wrong] = 1 - y[wrong]
+    model = DecisionTreeClassifier(random_state=0)
+    v = ls.value(X, y, X_test, y_test, model=model, support=ls.supports.Nearest(10))
+    return v, tasks.suspects(v, y, X=X), (X, y, X_test, y_test), model
 
+
+class TestMending:
     def test_the_scores_are_those_of_models_trained_again(self, flipped):
         v, found, (X, y, X_test, y_test), model = flipped
         mending = tasks.mending(v, found, X, y, X_test, y_test, model=model)

@@ -39,7 +39,9 @@ class Files:
     curves: Annotated[
         bool | None,
         option(
-            "Selection curves in the report (default: for up to 2,000 training rows).", OUTPUT, "--curves/--no-curves"
+            "Selection curves, and what mending suspects would bring, in the report (default: for up to 2,000 rows).",
+            OUTPUT,
+            "--curves/--no-curves",
         ),
     ] = None
     check_locality: Annotated[

@@ -65,7 +65,7 @@ class Findings(Section):
         tiles = []
         n, n_suspects, n_hurt = summary["n_rows"], summary["n_suspects"], summary["n_hurt"]
         if n_suspects is not None:
-            tiles.append((f"{n_suspects:,}", f"{summary['what']} look wrong, {_percent(n_suspects / n)} of {n:,}"))
+            tiles.append((f"{n_suspects:,}", f"of {n:,} {summary['what']} look wrong ({_percent(n_suspects / n)})"))
         if summary["skill"] is not None:
             tiles.append(_tile(Skill(**summary["skill"])))
         if summary["mending"] is not None:

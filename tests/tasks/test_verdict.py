@@ -209,6 +209,20 @@ class TestMending:
         assert mending.score == "r2"
         assert mending.dropped > mending.before
 
+    def test_whole_numbers_are_mended_by_fractions(self):
+        X = np.repeat(np.arange(6.0), 10)[:, None]
+        y = np.tile([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], 6)
+        y[3] = 1000
+        model = DecisionTreeRegressor()
+        v = ls.value(X, y, X, y, model=model, support=ls.supports.Nearest(5))
+        found = v.to_frame().iloc[[3]].assign(label=1000, suggested=0.6)
+        y_test = np.where(y == 1000, 0.6, y)
+        mending = tasks.mending(v, found, X, y, X, y_test, model=model)
+        means = [np.r_[y[:3], 0.6, y[4:10]].mean(), *[0.5] * 5]
+        losses = (np.repeat(means, 10) - y_test) ** 2
+        guess = ((y_test - y.mean()) ** 2).mean()
+        assert mending.relabelled == pytest.approx(1 - losses.mean() / guess)
+
     def test_bad_input(self, flipped):
         v, found, rows, model = flipped
         with pytest.raises(ls.InvalidArgumentError, match="found must hold rows of the valuation"):

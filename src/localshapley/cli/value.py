@@ -13,7 +13,7 @@ from localshapley.cli.output import Output, as_records, table_text
 from localshapley.cli.report import find_shape
 from localshapley.cli.suspects import judged
 from localshapley.cli.valuing import about, check_folder, end, problem, valued
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.tables import kind_of, write_table
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _write_report(
             "y": data.y,
             "owner": data.owner,
             "suspects": suspects,
-            "mending": _mending(files, valuation, suspects, given),
+            "mending": _mending(files, valuation, suspects, given, output),
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
     ls.report.write_report(
@@ -128,13 +128,19 @@ def _write_report(
     )
 
 
-def _mending(files: Files, valuation: ls.Valuation, suspects: pd.DataFrame, given: dict[str, Any]) -> Mending | None:
+def _mending(
+    files: Files, valuation: ls.Valuation, suspects: pd.DataFrame, given: dict[str, Any], output: Output
+) -> Mending | None:
     """What mending the suspects would bring, which takes three trainings for each fold, where curves are drawn."""
     few = len(valuation.values) <= CURVE_ROWS if files.curves is None else files.curves
     if not few or not 0 < len(suspects) <= len(valuation.values) / 2:
         return None
     names = ("X", "y", "X_test", "y_test", "model", "cv", "seed")
-    return ls.tasks.mending(valuation, suspects, **{name: given[name] for name in names})
+    try:
+        return ls.tasks.mending(valuation, suspects, **{name: given[name] for name in names})
+    except LocalShapleyError as error:  # such as too few rows left to train on
+        output.status(f"what mending the suspects would bring is left out: {error}")
+        return None
 
 
 def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: Any, output: Output) -> Curves | None:

@@ -98,9 +98,9 @@ def mending(
     estimator = checked.model.estimator
     if takes_kernel(estimator):
         raise InvalidArgumentError("model takes a precomputed kernel, which mending does not; give rows of features.")
-    mended = labels.copy()
+    mended = labels.astype(np.float64) if checked.task.classes is None else labels.copy()
     known = found["suggested"].notna().to_numpy()
-    mended[places[known]] = found["suggested"].to_numpy()[known].astype(labels.dtype)
+    mended[places[known]] = found["suggested"].to_numpy()[known].astype(mended.dtype)
     left = np.setdiff1d(np.arange(len(labels)), places)
     task, losses = checked.task, []
     for train, X_held, truth in _parts(checked.folds, task.X, labels, (task.X_test, y_test)):
@@ -143,7 +143,11 @@ def _losses(truth: AnyArray, predictions: list[AnyArray], numbers: AnyArray | No
     if numbers is None:
         return np.array([predicted != truth for predicted in predictions], dtype=np.float64)
     guess = np.full(len(truth), numbers.mean())
-    return np.array([(truth - predicted) ** 2 for predicted in (*predictions, guess)])
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.array([(truth - predicted) ** 2 for predicted in (*predictions, guess)])
+    if not np.isfinite(squares).all():
+        raise InvalidArgumentError("y holds numbers, or model predicts some, whose squares are too large to compare.")
+    return squares
 
 
 def _compared(losses: Floats, score: str) -> Mending:

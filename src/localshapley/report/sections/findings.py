@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from localshapley.report import charts
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, as_table, number_column, text, text_column
+from localshapley.report.tables import Table, as_table, number, number_column, text, text_column
 from localshapley.tasks import Mending, Verdict, verdict
 from localshapley.tasks.verdict import is_regression
 from localshapley.valuation import Skill, Valuation
@@ -39,7 +39,7 @@ class Findings(Section):
             "n_hurt": n_hurt,
             "n_suspects": None if judged is None else judged.n_suspects,
             "what": "numbers" if numbers else "labels",
-            "harm": None if judged is None else {"sum": judged.harm, "stderr": judged.harm_stderr},
+            "harm": None if judged is None else {"sum": number(judged.harm), "stderr": number(judged.harm_stderr)},
             "skill": None if v.skill is None else asdict(v.skill),
             "mending": None if context.mending is None else asdict(context.mending),
             "cautions": [] if judged is None else [_sentence(caution) for caution in judged.cautions],

@@ -50,13 +50,18 @@ class TestSuspectsAndSelect:
         command("value", "chance.csv", "-t", "kind", "--report", "r.html")
         assert 'class="caution"' in (tmp_path / "r.html").read_text()
 
-    def test_a_report_is_written_where_mending_cannot_be_measured(self, command, tmp_path):
-        table = pd.DataFrame({"x": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.25, 5, 5.1, 5.2], "kind": list("aaaaaabbbb")})
-        table.to_csv(tmp_path / "few.csv", index=False)
-        done = command("value", "few.csv", "-t", "kind", "--cv", 2, "--report", "r.html")
+    def test_a_report_is_written_where_mending_cannot_be_measured(self, command, where, tmp_path, monkeypatch):
+        def refuse(*arguments, **settings):
+            raise ls.InvalidArgumentError("too few rows are left.")
+
+        monkeypatch.setattr(ls.tasks, "mending", refuse)
+        done = command("value", *where, "--report", "r.html")
         assert done.status == 0, done.stderr
-        assert "what mending the suspects would bring is left out: model" in done.stderr
+        assert "what mending the suspects would bring is left out: too few rows are left." in done.stderr
         assert "An estimate of what mending could bring" in (tmp_path / "r.html").read_text()
+        monkeypatch.undo()
+        assert command("value", *where, "--report", tmp_path / "r.html").status == 0
+        assert "What mending brings, measured by training again" in (tmp_path / "r.html").read_text()
 
     def test_select(self, answer, kept, tmp_path):
         chosen = answer("select", *kept, "-n", 12, "--balance", "equal", "-o", "best.csv")

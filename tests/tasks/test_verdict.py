@@ -71,6 +71,8 @@ def test_rows_that_may_do_no_harm_are_not_counted_for_a_caution(hundred):
     v, y = hundred
     doubtful = replace(v, stderr=np.full(100, 1000.0))
     assert tasks.verdict(doubtful, y, found_among(doubtful, y, list(range(50)))).cautions == []
+    agreeing = found_among(v, y, list(range(50))).assign(agreement=0.5)
+    assert tasks.verdict(v, y, agreeing).cautions == []
 
 
 def test_the_error_of_the_harm_knows_that_errors_are_correlated(hundred):

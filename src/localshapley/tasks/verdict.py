@@ -45,8 +45,8 @@ class Verdict:
         How good the model is on test rows; None if the valuation does not say.
     cautions : list of str
         Reasons to doubt the list: the model is not better than a constant guess by more than two standard errors, or
-        more than a fifth of all rows, or a third of a class, are suspected beyond sampling error. Shares of fewer than
-        ten rows are not looked at.
+        more than a fifth of all rows, or a third of a class, do harm beyond sampling error and are outvoted by their
+        neighbours. Shares of fewer than ten rows are not looked at.
     """
 
     n_rows: int
@@ -104,7 +104,8 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
       by class  3 of 35 labelled 1 (9 %), 1 of 36 labelled 0 (3 %), 1 of 34 labelled 2 (3 %)
       model     accuracy 0.978 on 45 test rows; always predicting '0' gives 0.333
     """
-    n_rows, sure = len(valuation.values), found[found["value"] + INTERVAL * found["stderr"] < 0]
+    n_rows, does_harm = len(valuation.values), found["value"] + INTERVAL * found["stderr"] < 0
+    sure = found[does_harm & ~(found["agreement"] >= 0.5)]
     labels = None if y is None else column("y", y, valuation)
     if labels is not None and is_regression(valuation, labels):
         labels = None

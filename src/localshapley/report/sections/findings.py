@@ -36,6 +36,7 @@ class Findings(Section):
         owners = None if suspects is None else context.rows.owners_of(suspects.index)
         return {
             "n_rows": len(v.values),
+            "unit": v.unit,
             "n_hurt": n_hurt,
             "n_suspects": None if judged is None else judged.n_suspects,
             "what": "numbers" if numbers else "labels",
@@ -44,7 +45,7 @@ class Findings(Section):
             "mending": None if context.mending is None else asdict(context.mending),
             "cautions": [] if judged is None else [_sentence(caution) for caution in judged.cautions],
             "found": list(_found(v, judged, context, "number" if numbers else "label", n_hurt)),
-            "advice": list(_advice(judged, owners, n_hurt)),
+            "advice": list(_advice(judged, owners, n_hurt, v.unit)),
             "classes": None if judged is None else _classes(judged),
         }
 
@@ -70,8 +71,8 @@ class Findings(Section):
             tiles.append(_tile(Skill(**summary["skill"])))
         if summary["mending"] is not None:
             tiles.append(_tile_of_mending(Mending(**summary["mending"])))
-        tiles.append((f"{n_hurt:,}", f"of {n:,} rows make predictions worse: their value is below zero beyond doubt"))
-        return tiles
+        hurt = f"of {n:,} {summary['unit']}s make predictions worse: their value is below zero beyond doubt"
+        return [*tiles, (f"{n_hurt:,}", hurt)]
 
 
 def _tile(skill: Skill) -> tuple[str, str]:
@@ -142,9 +143,9 @@ def _estimated(judged: Verdict, score: str) -> str:
     )
 
 
-def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int) -> Iterator[str]:
+def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit: str) -> Iterator[str]:
     if judged is None:
-        yield "Look at the rows of lowest value first, beside what they were labelled with."
+        yield f"Look at the {unit}s of lowest value first."
         return
     if judged.cautions:
         yield "Do not change labels by this list alone. See by hand whether the first twenty are wrong; stop if not."

@@ -229,6 +229,13 @@ class TestFindings:
         assert found["advice"][0].startswith("Do not change labels by this list alone.")
         assert said("findings", exact, suspects=suspects_of(exact))["cautions"] == []
 
+    def test_a_measured_change_is_no_gain_where_caution_is_due(self, exact):
+        for accuracy, n_lines in ((0.9, 1), (0.61, 0)):
+            v = replace(exact, skill=replace(GOOD, model=accuracy))
+            page = render(summarise(v, suspects=suspects_of(v), mending=MENDING))
+            assert page.count("<strong>+5.0 points</strong>") == n_lines
+            assert ("Do not read that change as a gain" in page) == (n_lines == 0)
+
     def test_numbers_are_not_called_labels(self, exact):
         v = replace(exact, score="squared_error", skill=None)
         suspects = suspects_of(v).assign(label=1.5, suggested=2.5, agreement=np.nan)

@@ -69,7 +69,7 @@ class Findings(Section):
             tiles.append((f"{n_suspects:,}", f"of {n:,} {summary['what']} look wrong ({_percent(n_suspects / n)})"))
         if summary["skill"] is not None:
             tiles.append(_tile(Skill(**summary["skill"])))
-        if summary["mending"] is not None:
+        if summary["mending"] is not None and not summary["cautions"]:
             tiles.append(_tile_of_mending(Mending(**summary["mending"])))
         hurt = f"of {n:,} {summary['unit']}s make predictions worse: their value is below zero beyond doubt"
         return [*tiles, (f"{n_hurt:,}", hurt)]
@@ -101,6 +101,11 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
         yield _quality(v.skill)
     if context.mending is not None:
         yield _measured(context.mending)
+        if judged is not None and judged.cautions:
+            yield (
+                "Do not read that change as a gain, because of the caution above: a model that merely predicts the most "
+                "frequent label more often may score higher, too."
+            )
     elif judged is not None and judged.n_suspects:
         yield _estimated(judged, v.score)
     if judged is None:

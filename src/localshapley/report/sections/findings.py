@@ -103,7 +103,7 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
         yield _measured(context.mending)
         if judged is not None and judged.cautions:
             yield (
-                "Do not read that change as a gain, because of the caution above: a model that merely predicts the most "
+                "Do not read that change as a gain, because of the caution above: a model that only predicts the most "
                 "frequent label more often may score higher, too."
             )
     elif judged is not None and judged.n_suspects:

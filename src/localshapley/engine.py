@@ -181,6 +181,7 @@ class Played:
             unit=problem.unit,
             is_random=problem.trainer.is_random,
             games=self.graph,
+            skill=problem.skill,
             **more,
         )
 

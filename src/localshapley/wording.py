@@ -33,6 +33,27 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(c if c in keep or category(c) not in UNSEEN else c.encode("unicode_escape").decode() for c in text)
 
 
+NAMED = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def counted(n: int, unit: str) -> str:
+    """Write a count of things with their name, for people who do not read powers of ten.
+
+    >>> counted(1, "training"), counted(4096, "training"), counted(2**40, "training")
+    ('1 training', '4,096 trainings', '1.1 trillion trainings')
+    >>> counted(2**718, "training")
+    '1.4 × 10²¹⁶ trainings'
+    """
+    if n >= 10**15:
+        leading, _, power = in_words(n).partition("e")
+        return f"{leading} × 10{power.translate(RAISED)} {unit}s"
+    for size, name in NAMED:
+        if n >= size:
+            return f"{n / size:.1f} {name} {unit}s"
+    return f"{n:,} {unit}" + "s" * (n != 1)
+
+
 def duration(seconds: float) -> str:
     """Write a time span in the unit that fits.
 

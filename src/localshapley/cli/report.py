@@ -11,6 +11,7 @@ import localshapley as ls
 from localshapley.cli.data import named_rows
 from localshapley.cli.options import takes_groups
 from localshapley.cli.output import Output
+from localshapley.cli.suspects import judged
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.inputs.tables import read_table
 
@@ -61,10 +62,10 @@ def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: st
     rows = table.drop(columns=[name for name in (target, owner) if name is not None])
     found: dict[str, Any] = {"rows": rows}
     if target is not None:
-        found["y"] = labels_of(table[target])[0]
-        found["suspects"] = ls.tasks.suspects(valuation, found["y"], X=prepare(rows).X)
+        found["y"], found["target"] = labels_of(table[target])[0], target
+        found["suspects"] = judged(valuation, found["y"], prepare(rows).X)[0]
     if owner is not None:
-        found["owners"] = ls.tasks.owners(valuation, table[owner])
+        found["owners"], found["owner"] = ls.tasks.owners(valuation, table[owner]), table[owner]
     return found
 
 

@@ -11,14 +11,15 @@ from localshapley.cli.data import Data
 from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import find_shape
+from localshapley.cli.suspects import judged
 from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, problem, valued
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.tables import kind_of, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from localshapley.tasks import Curves
+    from localshapley.tasks import Curves, Mending
 
 CURVE_ROWS = 2000
 """Selection curves are drawn by default for tables of up to this many training rows."""
@@ -39,7 +40,9 @@ class Files:
     curves: Annotated[
         bool | None,
         option(
-            "Selection curves in the report (default: for up to 2,000 training rows).", OUTPUT, "--curves/--no-curves"
+            "Selection curves, and what mending suspects would bring, in the report (default: for up to 2,000 rows).",
+            OUTPUT,
+            "--curves/--no-curves",
         ),
     ] = None
     check_locality: Annotated[
@@ -103,10 +106,13 @@ def _write_report(
     given = problem(run, data)
     of_rows: dict[str, Any] = {}
     if valuation.unit == "row":
+        suspects, _ = judged(valuation, data.y, data.numbers)
         of_rows = {
             "rows": data.rows,
             "y": data.y,
-            "suspects": ls.tasks.suspects(valuation, data.y, X=data.numbers),
+            "owner": data.owner,
+            "suspects": suspects,
+            "mending": _mending(files, valuation, suspects, given, output),
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
     ls.report.write_report(
@@ -118,8 +124,24 @@ def _write_report(
         gap=ls.locality_gap(**given, progress=not output.quiet) if files.check_locality else None,
         image_shape=find_shape(files.image_shape),
         preparation=data.preparation,
+        target=run.target,
         title=files.title or f"What the rows of {run.train.name} are worth",
     )
+
+
+def _mending(
+    files: Files, valuation: ls.Valuation, suspects: pd.DataFrame, given: dict[str, Any], output: Output
+) -> Mending | None:
+    """What mending the suspects would bring, which takes three trainings for each fold, where curves are drawn."""
+    few = len(valuation.values) <= CURVE_ROWS if files.curves is None else files.curves
+    if not few or not 0 < len(suspects) <= len(valuation.values) / 2:
+        return None
+    names = ("X", "y", "X_test", "y_test", "model", "cv", "seed")
+    try:
+        return ls.tasks.mending(valuation, suspects, **{name: given[name] for name in names})
+    except LocalShapleyError as error:  # such as too few rows left to train on
+        output.status(f"what mending the suspects would bring is left out: {error}")
+        return None
 
 
 def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: Any, output: Output) -> Curves | None:

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, asdict, fields
 from importlib import import_module
 from inspect import isabstract, isroutine
 from pathlib import Path
@@ -124,6 +124,7 @@ def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
         "stored": cost.stored,
         "seconds": cost.seconds,
         "preparation": data.preparation,
+        "skill": None if valuation.skill is None else asdict(valuation.skill),
     }
 
 

@@ -128,6 +128,17 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
         ) from error
 
 
+def predict(reference: Any, X: Any) -> AnyArray:
+    """What a trained model predicts for rows."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(reference.predict(X)).ravel()
+    except Exception as error:
+        name = on_one_line(reference)
+        raise InvalidArgumentError(f"model {name} cannot predict, though it could be trained: {error}") from error
+
+
 def check_decisions(reference: Any, score: str) -> None:
     """Refuse a classifier without probabilities whose decisions are not one number per class."""
     name = type(final_step(reference)).__name__

@@ -14,6 +14,7 @@ from localshapley.arrays import Singles
 from localshapley.coalitions.exact import Levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.valuation.parts import Cost, History, Origin
+from localshapley.valuation.skill import Skill
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
@@ -68,7 +69,8 @@ def _parquet(path: str | Path) -> Path:
 def _header(v: Valuation) -> dict[str, Any]:
     names = ("method", "model", "score", "support", "stopped", "notes", "unit", "is_random", "chosen")
     levels = None if v.counted is None else {k: _as_text(n) for k, n in asdict(v.counted).items()}
-    return {"format": FORMAT, "cost": asdict(v.cost), "levels": levels, **{name: getattr(v, name) for name in names}}
+    parts = {"cost": asdict(v.cost), "levels": levels, "skill": None if v.skill is None else asdict(v.skill)}
+    return {"format": FORMAT, **parts, **{name: getattr(v, name) for name in names}}
 
 
 def _from_header(text: str) -> dict[str, Any]:
@@ -77,7 +79,7 @@ def _from_header(text: str) -> dict[str, Any]:
         raise ValueError(f"no {FORMAT!r} header")
     levels = header.pop("levels", None)
     header["counted"] = None if levels is None else Levels(**{k: _from_text(n) for k, n in levels.items()})
-    return {**header, "cost": Cost(**header["cost"])}
+    return {**header, "cost": Cost(**header["cost"]), "skill": Skill.from_dict(header.get("skill"))}
 
 
 def _as_text(count: Any) -> Any:

@@ -15,6 +15,7 @@ from localshapley.errors import LocalShapleyError
 from localshapley.games import SupportGraph
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, History, Origin
+from localshapley.valuation.skill import Skill
 from localshapley.wording import printable
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ class Valuation:
         The games that were played; not kept in a file.
     counted : Levels or None
         What `levels` counted.
+    skill : Skill or None
+        How good the model is on the test rows when it is trained on all rows, beside a constant guess; None for games
+        of your own, for graphs, and in files of earlier versions.
     """
 
     values: Floats
@@ -86,6 +90,7 @@ class Valuation:
     chosen: str = ""
     games: SupportGraph | None = None
     counted: Levels | None = None
+    skill: Skill | None = None
 
     @property
     def levels(self) -> Levels | None:

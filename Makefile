@@ -4,9 +4,10 @@
 # make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies
 # make coverage: all tests but the long ones, and which lines they run
 # make wheel: sdist and wheel into dist/, checked
+# make test-wheel: the wheel in an empty environment runs what the README shows
 PYTHON ?= python3
 PYTEST = .venv-test/bin/python -m pytest --numprocesses auto --dist worksteal
-.PHONY: demo test test-long test-pythons coverage wheel lint docs results clean
+.PHONY: demo test test-long test-pythons test-wheel coverage wheel lint docs results clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -16,6 +17,9 @@ test: .venv-test/installed
 
 test-long: .venv-test/installed
 	$(PYTEST) -m long tests
+
+test-wheel: .venv-test/installed
+	.venv-test/bin/python -m pytest -m long tests/test_wheel.py
 
 test-pythons: .venv-tools/installed
 	.venv-tools/bin/nox

@@ -34,18 +34,8 @@ def installed(wheel, tmp_path_factory):
     folder = tmp_path_factory.mktemp("elsewhere")
     venv.create(folder / "env", symlinks=os.name != "nt")
     programs = folder / "env" / ("Scripts" if os.name == "nt" else "bin")
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        programs / "python",
-        "install",
-        "--no-deps",
-        "--no-index",
-        wheel,
-    ]
-    subprocess.run(install, check=True)
+    pip = [sys.executable, "-m", "pip", "--python", programs / "python"]
+    subprocess.run([*pip, "install", "--no-deps", "--no-index", wheel], check=True)
     # Files of this kind count in the environment itself only: an editable installation of the sources stays unseen.
     where = programs_say(programs, folder, "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
     here = [path for path in sys.path if Path(path).name == "site-packages"]

@@ -6,9 +6,10 @@
 
 The sources of each commit are unpacked into a temporary folder and imported by this Python, with the dependencies that
 it has. The workloads are those of this file, whatever the commit. Compiling is not counted: each workload runs once
-before the clock starts. The commits take turns, so that a machine that is busy for a while slows all of them, and the
-best of the repeats counts. The table has seconds and, in brackets, the ratio to the first commit; the CSV file has one
-line for each commit and workload. A workload that a commit cannot run is shown as failed.
+before the clock starts. What counts are seconds of the processor with one thread, the best of the repeats, and the
+commits take turns: other work on the machine matters little. The table has seconds and, in brackets, the ratio to the
+first commit; the CSV file has one line for each commit and workload. A workload that a commit cannot run is shown as
+failed.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ import csv
 import io
 import math
 import os
+import resource
 import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from time import perf_counter
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
+ONE_THREAD = dict.fromkeys(("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 QUICK = ("import", "game", "knn", "tree")
 
 
@@ -85,7 +87,7 @@ def best_of(repeats: int, commits: list[Commit], names: list[str]) -> dict[tuple
 
 def measured(commit: Commit, name: str) -> float:
     """Seconds of a workload in a process of its own; infinite if it failed."""
-    own = {"PYTHONPATH": str(commit.folder / "src"), "NUMBA_CACHE_DIR": str(commit.folder / ".numba")}
+    own = {"PYTHONPATH": str(commit.folder / "src"), "NUMBA_CACHE_DIR": str(commit.folder / ".numba"), **ONE_THREAD}
     words = [sys.executable, __file__, "--measure", name]
     done = subprocess.run(words, env={**os.environ, **own}, stdout=subprocess.PIPE, text=True)
     return float(done.stdout.split()[-1]) if done.returncode == 0 else math.inf
@@ -160,10 +162,16 @@ def measure(name: str) -> None:
 
 
 def timed(run: Callable[[], None]) -> float:
-    """Seconds of a run."""
-    started = perf_counter()
+    """Seconds that the processor spends on a run."""
+    before = processor_seconds()
     run()
-    return perf_counter() - started
+    return processor_seconds() - before
+
+
+def processor_seconds() -> float:
+    """Seconds of the processor so far, of this process and of those that it started and that ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 if __name__ == "__main__":

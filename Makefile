@@ -1,9 +1,13 @@
 # make demo: install into .venv, value a bundled data set, write a report
 # make test: install everything into .venv-test and run all tests but the long ones
-# make test-long: many seeds, many killed processes
+# make test-long: many seeds, many killed processes, a wheel in an environment of its own
+# make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies
+# make coverage: all tests but the long ones, and which lines they run
+# make wheel: sdist and wheel into dist/, checked
+# make test-wheel: the wheel in an empty environment runs what the README shows
 PYTHON ?= python3
 PYTEST = .venv-test/bin/python -m pytest --numprocesses auto --dist worksteal
-.PHONY: demo test test-long lint docs results clean
+.PHONY: demo test test-long test-pythons test-wheel coverage wheel lint docs results clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -14,6 +18,20 @@ test: .venv-test/installed
 
 test-long: .venv-test/installed
 	$(PYTEST) -m long tests
+
+test-wheel: .venv-test/installed
+	.venv-test/bin/python -m pytest -m long tests/test_wheel.py
+
+test-pythons: .venv-tools/installed
+	.venv-tools/bin/nox
+
+coverage: .venv-test/installed
+	$(PYTEST) --cov --cov-report=term:skip-covered --cov-report=xml
+
+wheel: .venv-tools/installed
+	rm -rf dist
+	.venv-tools/bin/python -m build
+	.venv-tools/bin/twine check --strict dist/*
 
 lint: .venv-test/installed
 	.venv-test/bin/ruff check .
@@ -41,5 +59,11 @@ docs: .venv-test/installed
 	.venv-test/bin/python -m pip install --quiet --requirement requirements-test.txt --editable .
 	touch $@
 
+.venv-tools/installed: requirements-tools.txt
+	$(PYTHON) -m venv .venv-tools
+	.venv-tools/bin/python -m pip install --quiet --upgrade pip
+	.venv-tools/bin/python -m pip install --quiet --requirement requirements-tools.txt
+	touch $@
+
 clean:
-	rm -rf .venv .venv-test site demo
+	rm -rf .venv .venv-test .venv-tools .nox dist site demo

@@ -16,7 +16,11 @@ SECONDS = re.compile(r"seconds=[\d.e-]+")
 
 
 @pytest.mark.filterwarnings("default::localshapley.errors.LocalShapleyWarning")
-@pytest.mark.parametrize("page", run_pages.pages(), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.quick] if p.name == "README.md" else []) for p in run_pages.pages()],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_code_runs_and_prints_what_stands_below_it(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for output in run_pages.run_page(page):

@@ -6,6 +6,8 @@ import pytest
 
 import localshapley as ls
 
+pytestmark = pytest.mark.quick
+
 PUBLIC = [
     "CleanClassifier",
     "CleanRegressor",

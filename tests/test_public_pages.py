@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 import localshapley as ls
 
+yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMPARISON = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")

@@ -14,9 +14,9 @@ import pytest
 from scipy import sparse
 
 import localshapley as ls
-from localshapley.baselines import in_run_nodes, in_run_shapley, in_run_values
 
 torch = pytest.importorskip("torch")
+from localshapley.baselines import in_run_nodes, in_run_shapley, in_run_values  # noqa: E402 (these import PyTorch)
 
 
 def small_network(seed=0, layers=None):

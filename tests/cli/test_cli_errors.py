@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("words", "status", "message"),

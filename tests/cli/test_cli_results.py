@@ -10,6 +10,8 @@ import pytest
 
 import localshapley as ls
 
+pytestmark = pytest.mark.quick
+
 
 class TestSuspectsAndSelect:
     @pytest.fixture
@@ -106,6 +108,19 @@ def test_datasets(command, tmp_path):
     wrong = command("datasets", "wien")
     assert wrong.status == 2
     assert "Did you mean 'wine'?" in wrong.stderr
+
+
+def test_the_first_commands_of_the_readme(command, tmp_path):
+    done = command("datasets", "breast_cancer", "--out", "patients.csv")
+    assert done.status == 0, done.stderr
+    assert done.stdout == "Wrote patients.csv: 569 rows; use it with --target target --id id\n"
+    done = command("suspects", "patients.csv", "--target", "target", "--id", "id", "-n", 10)
+    assert done.status == 0, done.stderr
+    first, _, *rows = done.stdout.split("\nnote:")[0].splitlines()
+    assert first == "10 of 569 rows are suspected of a wrong target:"
+    assert len(rows) == 10
+    ids = set(map(str, pd.read_csv(tmp_path / "patients.csv")["id"]))
+    assert {row.split()[0] for row in rows} <= ids
 
 
 def test_demo_writes_values_and_a_report(command, tmp_path):

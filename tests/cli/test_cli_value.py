@@ -15,6 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from localshapley.cli.valuing import find_support, offered_supports
 
+pytestmark = pytest.mark.quick
+
 
 def test_from_a_table_to_values_and_a_report(command, where, tmp_path):
     done = command("value", *where, "--out", "v.parquet", "--report", "r.html")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
@@ -13,4 +13,11 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 def environment() -> dict[str, object]:
     """Versions, and what the processor can do."""
     features = np.show_config(mode="dicts")["SIMD Extensions"]["found"]
-    return {"machine": platform.machine(), "simd": features, **{name: version(name) for name in PACKAGES}}
+    return {"machine": platform.machine(), "simd": features, **{name: _version(name) for name in PACKAGES}}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -29,6 +29,15 @@ from localshapley.stopping import RankStable, RelativeChange, RelativeError, Tra
 from localshapley.supports import Everything, Kernel, Nearest, Radius, TreeNode
 
 RUNS: dict[str, Callable[[], Any]] = {}
+NEED_TORCH = {
+    "head_on_rows",
+    "nodes_of_test_games",
+    "nodes_of_train_games_per_test",
+    "nodes_left_out",
+    "in_run_nodes",
+    "in_run_rows",
+}
+"""The runs that train with PyTorch."""
 
 
 def run(function: Callable[[], Any]) -> Callable[[], Any]:

@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import localshapley as ls
 from localshapley.supports import Given, Nearest
 
+pytestmark = pytest.mark.quick
 SUPPORTS = [[0, 3, 11], [3, 4], [11, 3, 9, 0], [], [4, 3]]
 iris = load_iris()
 DATA = (iris.data[::12], iris.target[::12], iris.data[[1, 57, 108, 133, 140]], iris.target[[1, 57, 108, 133, 140]])

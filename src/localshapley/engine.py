@@ -180,6 +180,7 @@ class Played:
             unit=problem.unit,
             is_random=problem.trainer.is_random,
             games=self.graph,
+            digests=problem.digests(),
             **more,
         )
 

@@ -26,7 +26,7 @@ from localshapley.store.contents import Contents, contents_by_name, describe
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.supports.hops import Hops, NodeSpace, within
-from localshapley.valuation import Valuation
+from localshapley.valuation import Digests, Valuation
 
 GAMES = ("test", "train")
 
@@ -129,6 +129,7 @@ def value_nodes(
         ids=pd.Index(data.train, name="node"),
         unit="node",
         notes=notes,
+        digests=lambda: Digests.of(data.features[data.train], data.labels[data.train]),
     )
     found = solve(problem, settings, store)
     return replace(

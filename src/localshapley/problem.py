@@ -37,7 +37,7 @@ from localshapley.models.trainer import Trainer
 from localshapley.store.contents import Contents, contents_of_task, describe
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
-from localshapley.valuation.parts import Origin
+from localshapley.valuation.parts import Digests, Origin
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +57,8 @@ class Problem:
     unit : str
         What the players are: ``"row"``, ``"owner"`` or ``"node"``.
     notes : list of str
+    digests : callable
+        Gives what the rows of the result are recognised by later, if they are rows of a table.
     """
 
     graph: SupportGraph
@@ -68,6 +70,7 @@ class Problem:
     ids: pd.Index | None = None
     unit: str = "row"
     notes: list[str] = field(default_factory=list)
+    digests: Callable[[], Digests | None] = lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +157,7 @@ def pose(
         contents=lambda: contents_of_task(task, estimator, trainer.name),
         ids=checked.ids,
         notes=notes,
+        digests=checked.digests,
         task=task,
         source=support,
         estimator=estimator,
@@ -187,6 +191,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         ids=owners.names,
         unit="owner",
         notes=[*problem.notes, note],
+        digests=lambda: None,
         owners=owners,
     )
 
@@ -199,6 +204,7 @@ class Checked:
     model: Model
     ids: pd.Index | None
     notes: list[str]
+    digests: Callable[[], Digests]
     folds: list[Fold] | None = None
 
 
@@ -237,7 +243,7 @@ def check(
         empty=empty,
         seed=seed,
     )
-    return Checked(task, chosen, data.ids, notes + more, folds)
+    return Checked(task, chosen, data.ids, notes + more, lambda: Digests.of(known_table(X), y), folds)
 
 
 def _find_supports(

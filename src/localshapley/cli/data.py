@@ -13,6 +13,7 @@ from localshapley.inputs.tables import read_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from localshapley import Valuation
     from localshapley.arrays import AnyArray, Floats
 
 TASKS = ("auto", "classification", "regression")
@@ -46,9 +47,29 @@ class Data:
 
 def load_data(run: Run) -> Data:
     """Read the tables and prepare them; the preparation is learnt from the training rows."""
+    return _prepared(run, *_read(run))
+
+
+def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
+    """Read the rows that were valued, wherever they are in the table, and give their values in the same order."""
+    from localshapley.cli.saved import valued_rows
+
+    table = _read_train(run)
+    left_out = tuple(name for name in (run.owner, *(run.drop or [])) if name is not None)
+    rows, valuation = valued_rows(
+        valuation, table, run.train, named=run.id is not None, target=run.target, left_out=left_out
+    )
+    if len(rows) < len(table) and run.test_size is None:
+        raise LocalShapleyError(
+            f"{run.train} has {len(table) - len(rows)} rows that were not valued; value this table, or give the option "
+            "--test-size if they were set aside."
+        )
+    return _prepared(run, rows, None), valuation
+
+
+def _prepared(run: Run, train: pd.DataFrame, test: pd.DataFrame | None) -> Data:
     from localshapley.inputs.preparing import labels_of, prepare
 
-    train, test = _read(run)
     y, regression = _target(train, run)
     owner = _owner(train, run)
     left_out = [name for name in (run.target, run.owner, *(run.drop or [])) if name is not None]
@@ -71,15 +92,10 @@ def _read(run: Run) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     if len(ways) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
         raise InvalidArgumentError(f"{options} cannot be combined; give only one of them.")
-    train = named_rows(read_table(run.train, run.encoding), run.train, run.id)
-    dropped = run.drop or []
-    named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in dropped)]
-    for option, name in [*named, *(("--category", name) for name in run.category or [])]:
-        if name is not None and name not in train.columns:
-            raise _no_column(option, name, train, run.train)
+    train = _read_train(run)
     if run.test is not None:
         test = read_table(run.test, run.encoding)
-        needed = train.columns.difference([run.owner, *dropped], sort=False)
+        needed = train.columns.difference([run.owner, *(run.drop or [])], sort=False)
         missing = needed.difference(test.columns, sort=False)
         if len(missing):
             raise LocalShapleyError(
@@ -87,6 +103,16 @@ def _read(run: Run) -> tuple[pd.DataFrame, pd.DataFrame | None]:
             )
         return train, test
     return (train, None) if run.test_size is None else _split(train, run)
+
+
+def _read_train(run: Run) -> pd.DataFrame:
+    """The table of training rows, with their names; it must have all columns that the options name."""
+    train = named_rows(read_table(run.train, run.encoding), run.train, run.id)
+    named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
+    for option, name in [*named, *(("--category", name) for name in run.category or [])]:
+        if name is not None and name not in train.columns:
+            raise _no_column(option, name, train, run.train)
+    return train
 
 
 def named_rows(table: pd.DataFrame, path: Path, name: str | None) -> pd.DataFrame:

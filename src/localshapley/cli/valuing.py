@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import localshapley as ls
-from localshapley.cli.data import Data, load_data
+from localshapley.cli.data import Data, load_data, load_valued
 from localshapley.cli.options import INTERRUPTED, Run
 from localshapley.cli.output import Output
-from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
+from localshapley.errors import InvalidArgumentError, unknown_name
 
 if TYPE_CHECKING:
     from localshapley.supports import Support
@@ -64,7 +64,8 @@ def arguments(run: Run, data: Data) -> dict[str, Any]:
 
 def valued(run: Run, output: Output) -> tuple[Data, ls.Valuation]:
     """Read the data and value its rows; an interruption leaves what is known so far."""
-    data = _loaded(run, output)
+    data = load_data(run)
+    _say_prepared(run, data, output)
     try:
         return data, ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
     except KeyboardInterrupt:
@@ -79,19 +80,13 @@ def saved_or_valued(run: Run, values: Path | None, output: Output) -> tuple[Data
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
     if values is None:
         return valued(run, output)
-    data, valuation = _loaded(run, output), ls.load(values)
-    if len(valuation.values) != len(data.y) or not valuation.to_frame().index.equals(data.rows.index):
-        raise LocalShapleyError(
-            f"{values} does not hold the values of the {len(data.y)} rows of {run.train}; give the options that it was "
-            "made with (--id, --test-size, --seed)."
-        )
+    data, valuation = load_valued(run, ls.load(values))
+    _say_prepared(run, data, output)
     return data, valuation
 
 
-def _loaded(run: Run, output: Output) -> Data:
-    data = load_data(run)
+def _say_prepared(run: Run, data: Data, output: Output) -> None:
     output.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.preparation))
-    return data
 
 
 def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:

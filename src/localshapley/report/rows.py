@@ -22,6 +22,7 @@ from localshapley.report.tables import (
     text_column,
 )
 from localshapley.valuation import Valuation
+from localshapley.valuation.matching import by_name, in_order
 
 MAX_FEATURES = 6
 """Number of columns of the user's table that are shown."""
@@ -55,13 +56,16 @@ class Rows:
         self.exact = not valuation.stderr.any()
         self.ids = valuation.to_frame().index
         self.name = "row" if self.ids.name is None else self.ids.name
-        self.y = None if y is None else pd.Series(_checked("y", y, len(self.ids))).reset_index(drop=True)
+        rows = None if rows is None else _checked("rows", rows, len(self.ids))
+        y = None if y is None else by_name(valuation, pd.Series(_checked("y", y, len(self.ids))))
+        rows, y = in_order(valuation, rows, y, name="rows", shown=True)
+        self.y = None if y is None else y.reset_index(drop=True)
         self._features = pd.DataFrame(index=range(len(self.ids)))
         self._pixels: np.ndarray | None = None
         self._shape: tuple[int, ...] = ()
         self.n_features = self.n_pixels = 0
         if rows is not None:
-            self._features = _as_frame(_checked("rows", rows, len(self.ids)))
+            self._features = _as_frame(rows)
             self.n_features = self._features.shape[1]
         if image_shape is not None:
             if rows is None:

@@ -12,6 +12,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import column, ids_of, influences, table
+from localshapley.valuation.matching import in_order
 
 
 def explain(
@@ -51,6 +52,7 @@ def explain(
     check_whole("n", n, optional=True)
     if (X is None) != (X_test is None):
         raise InvalidArgumentError("give both X and X_test, or neither; distances are measured between them.")
+    X, y = in_order(valuation, X, None if y is None else column("y", y, valuation))
     rows, values = influences(valuation, test_row)
     rows, values = rows[:n], values[:n]
     found = pd.DataFrame(
@@ -58,7 +60,7 @@ def explain(
         index=ids_of(valuation)[rows],
     )
     if y is not None:
-        found["label"] = column("y", y, valuation)[rows]
+        found["label"] = y[rows]
     if X is not None:
         X, X_test = table("X", X, len(valuation.values)), table("X_test", X_test, len(valuation.support_sizes))
         found["distance"] = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0]

@@ -14,6 +14,7 @@ from localshapley.inputs.numbers import check_whole
 from localshapley.scores import SCORES
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import column, count_of, ids_of, table
+from localshapley.valuation.matching import in_order
 from localshapley.valuation.plots import INTERVAL
 
 
@@ -59,7 +60,7 @@ def suspects(
     >>> ls.tasks.suspects(v, y, X=X, n=1).index.tolist()
     [7]
     """
-    labels = column("y", y, valuation)
+    X, labels = in_order(valuation, X, column("y", y, valuation))
     found = neighbours_of(valuation, X, n_neighbours)
     regression = _is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)

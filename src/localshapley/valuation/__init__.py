@@ -1,6 +1,6 @@
 """The result of a valuation: values, errors and cost, its file, its pictures."""
 
-from localshapley.valuation.parts import Cost, History, Origin
+from localshapley.valuation.parts import Cost, Digests, History, Origin
 from localshapley.valuation.result import Valuation, load
 
-__all__ = ["Cost", "History", "Origin", "Valuation", "load"]
+__all__ = ["Cost", "Digests", "History", "Origin", "Valuation", "load"]

@@ -14,7 +14,7 @@ from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import LocalShapleyError
 from localshapley.games import SupportGraph
 from localshapley.valuation.file import read, save
-from localshapley.valuation.parts import Cost, History, Origin
+from localshapley.valuation.parts import Cost, Digests, History, Origin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +62,8 @@ class Valuation:
         The games that were played; not kept in a file.
     counted : Levels or None
         What `levels` counted.
+    digests : Digests or None
+        By which the rows and labels are recognised in a table that is given later.
     """
 
     values: Floats
@@ -85,6 +87,7 @@ class Valuation:
     chosen: str = ""
     games: SupportGraph | None = None
     counted: Levels | None = None
+    digests: Digests | None = None
 
     @property
     def levels(self) -> Levels | None:

@@ -112,6 +112,7 @@ def value_nodes(
     task, notes = data.task(score=score, empty=empty, seed=seed)
     supports, scored = _make_games(games, support, data, seed, apart=per_test)
     played = SupportGraph(supports, len(data.train))
+    played.check_room("value_nodes()", 20, "use a smaller support, or fewer test nodes")
     trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
     reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))
     if empty_supports := int((np.diff(reach.indptr) == 0).sum()):

@@ -286,9 +286,15 @@ def _find_by_folds(
         chosen, inside = _find_supports(
             support, part, estimator, _safe_indexing(raw, train), _safe_indexing(raw, test), notes
         )
-        found += [train[rows].astype(np.int32) for rows in inside]
+        found += _as_numbered(train, inside)
     assert chosen is not None
     return chosen, [found[t] for t in _order_of_tests(folds)]
+
+
+def _as_numbered(train: Ints, inside: list[Indices]) -> list[Indices]:
+    """Supports among some of the rows, by the numbers of all rows; one array stays one array."""
+    of_array = {id(rows): train[rows].astype(np.int32) for rows in {id(rows): rows for rows in inside}.values()}
+    return [of_array[id(rows)] for rows in inside]
 
 
 def _order_of_tests(folds: list[Fold]) -> Ints:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from localshapley.arrays import Indices, Ints, Masks
+from localshapley.kernels.jit import kernel, part
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit(cache=True, nogil=True)
+@part()
 def mixed(x: np.uint64) -> Any:
     """Spread every bit of a word over all of it (the last steps of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -20,14 +20,14 @@ def mixed(x: np.uint64) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@part()
 def folded(high: np.uint64, low: np.uint64, word: np.uint64) -> Any:
     """Fold one more word into a digest."""
     high = mixed((high + GOLDEN) ^ word)
     return high, mixed(low * np.uint64(0xD1342543DE82EF95) + (word ^ high))
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fold_words(words: Masks, indptr: Ints, out: Masks) -> None:
     """Fold the words of each row, in their order, into its digest; `out` holds where each starts from."""
     for row in range(len(out)):
@@ -37,7 +37,7 @@ def fold_words(words: Masks, indptr: Ints, out: Masks) -> None:
         out[row, 0], out[row, 1] = mixed(high ^ GOLDEN), mixed(low + high)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def fold_cells(words: Masks, out: Masks) -> None:
     """Fold the places and words of each row of a table, except those that are 0, into its digest."""
     for row in range(len(out)):
@@ -49,7 +49,7 @@ def fold_cells(words: Masks, out: Masks) -> None:
         out[row, 0], out[row, 1] = mixed(high ^ GOLDEN), mixed(low + high)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def add_up(indptr: Ints, players: Indices, digests: Masks, out: Masks) -> None:
     """Digest of each coalition: the sum of its rows', whatever their order."""
     for c in range(len(out)):

@@ -20,7 +20,24 @@ _compile: Any = njit  # its stubs know only some of its options
 
 def kernel(**options: Any) -> Any:
     """Compile a kernel, and keep the code for the next process."""
-    return _compile(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
+    compiled = _compile(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
+    return lambda function: _kept_if_there_is_room(compiled(function))
+
+
+def _kept_if_there_is_room(compiled: Any) -> Any:
+    """The same kernel, which is not kept where the disk is full."""
+    kept = getattr(compiled, "_cache", None)  # there is none where numba is told not to compile
+    if kept is not None:
+        save = kept.save_overload
+
+        def save_if_possible(*overload: Any) -> None:
+            try:
+                save(*overload)
+            except OSError:
+                return
+
+        kept.save_overload = save_if_possible
+    return compiled
 
 
 def section(**options: Any) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
@@ -139,13 +140,17 @@ def _lists(v: Valuation) -> dict[str, pa.Array]:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file under another name and rename it, so that a full disk leaves what was there before."""
-    path = Path(os.path.realpath(path))
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        place = Path(os.path.realpath(path))
+    except ValueError:
+        raise InvalidArgumentError(f"path {str(path)!r} is not one that a file can have.") from None
+    part = place.with_name(f"{place.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)
-        os.replace(part, path)
+        os.replace(part, place)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise LocalShapleyError(
             f"{str(path)!r} cannot be written ({error.strerror}); free space or choose another path, and save again."
         ) from error

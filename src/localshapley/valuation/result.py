@@ -174,6 +174,7 @@ def _range(sizes: Ints) -> str:
 def load(path: str | Path) -> Valuation:
     """Read a valuation that `Valuation.save` wrote.
 
-    Nothing is unpickled: a file can give wrong numbers but cannot run code.
+    A file that is damaged, or holds something impossible, is refused with a `LocalShapleyError`. Nothing is unpickled:
+    a file that was made to mislead can give wrong numbers but cannot run code.
     """
     return Valuation(**read(path))

@@ -9,6 +9,7 @@ demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
 
 test: .venv-test/installed
+	.venv-test/bin/localshapley warm-up  # or each process of the tests would compile for itself
 	$(PYTEST)
 
 test-long: .venv-test/installed

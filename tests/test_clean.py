@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 import localshapley as ls
@@ -172,3 +172,25 @@ def test_unfitted():
     clean = ls.CleanClassifier(RandomForestClassifier())
     for name in ("classes_", "n_features_in_"):
         assert not hasattr(clean, name)
+
+
+def test_a_name_stands_for_the_model_that_value_takes_it_for(noisy):
+    X, y = noisy[0][:80], noisy[1][:80]
+    by_name, by_model = (ls.CleanClassifier(model).fit(X, y) for model in ("knn", KNeighborsClassifier()))
+    np.testing.assert_array_equal(by_name.kept_, by_model.kept_)
+    np.testing.assert_array_equal(by_name.predict_proba(X), by_model.predict_proba(X))
+    assert hasattr(ls.CleanClassifier("knn"), "predict_proba")
+    assert isinstance(ls.CleanRegressor("tree")._estimator(), DecisionTreeRegressor)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("kn", "Did you mean 'knn'"),
+        (KNeighborsClassifier, r"model is a class; give an instance of it: KNeighborsClassifier\(\)"),
+        (3, "model must be a scikit-learn estimator"),
+    ],
+)
+def test_what_is_no_model_is_refused(noisy, model, message):
+    with pytest.raises(ls.InvalidArgumentError, match=message):
+        ls.CleanClassifier(model).fit(noisy[0][:40], noisy[1][:40])

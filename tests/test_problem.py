@@ -38,6 +38,10 @@ class NeverRegresses(RegressorMixin, BaseEstimator):
         raise AssertionError("predicted")
 
 
+def make_model():
+    return NeverClassifies()
+
+
 def value(function=ls.value, **changed):
     arguments = {"X": X, "y": Y, "X_test": X_TEST, "y_test": Y_TEST, "model": NeverClassifies(), **changed}
     data = [arguments.pop(name) for name in ("X", "y", "X_test", "y_test")]
@@ -96,6 +100,13 @@ ROWS = {
     "one dimension": ({"X": X[:, 0]}, r"X must have two dimensions.*got 1: reshape.*X.reshape\(-1, 1\)"),
     "one test row without brackets": ({"X_test": X_TEST[0], "y_test": [0]}, "X_test must have two dimensions"),
     "three dimensions": ({"X": X[:, :, None]}, r"X must have two dimensions.*got 3: flatten.*reshape\(len\(X\), -1\)"),
+    "texts": ({"X": ["a b", "c d"] * 4}, r"X holds one text per row.*TfidfVectorizer\(\).fit_transform\(X\)"),
+    "squares that overflow": ({"X": X * 1e300}, r"X holds .*e\+300, and numbers beyond 1e\+150 overflow"),
+    "squares that overflow in a frame": (
+        {"X": frame(X), "X_test": frame(X_TEST * 1e300)},
+        "X_test holds .* overflow",
+    ),
+    "squares that vanish": ({"X": X * 1e-300}, "X holds nothing larger than .*vanish when they are squared"),
     "ragged lists": ({"X": [[1, 2, 3], [4, 5]], "y": [0, 1]}, "X "),
     "text": ({"X": but(X, "red")}, "X holds text; give a DataFrame and a Pipeline"),
     "text in test rows": ({"X_test": but(X_TEST, "red")}, "X_test holds text"),
@@ -123,6 +134,19 @@ LABELS = {
     ),
     "nan for a regressor": ({"model": NeverRegresses(), "y": [0.5, np.nan] * 4}, r"y is missing \(NaN\)"),
     "infinity for a regressor": ({"model": NeverRegresses(), "y": [0.5, np.inf] * 4}, "y is infinite at row 1"),
+    "dates": ({"y": pd.date_range("2024-01-01", periods=8)}, r"y holds dates or times.*dt.days.*y.dt.year"),
+    "dates as objects": (
+        {"y_test": list(pd.date_range("2024-01-01", periods=4).date)},
+        "y_test holds dates or times",
+    ),
+    "dates for a regressor": (
+        {"model": NeverRegresses(), "y": pd.Series(pd.date_range("2024-01-01", periods=8))},
+        "y holds dates or times",
+    ),
+    "errors that overflow": (
+        {"model": NeverRegresses(), "y": np.arange(8) * 1e300, "y_test": np.arange(4.0)},
+        r"y holds 7e\+300, .*overflow",
+    ),
     "labels that do not compare": (
         {"y": np.array(["a", 1] * 4, dtype=object)},
         "y ",
@@ -130,6 +154,8 @@ LABELS = {
 }
 MODELS = {
     "a class": ({"model": NeverClassifies}, r"model is a class; give an instance.*NeverClassifies\(\)"),
+    "a function that makes one": ({"model": make_model}, r"model is a function.*call it: model=make_model\(\)"),
+    "a nameless function": ({"model": lambda: NeverClassifies()}, r"model is a function.*model=it\(\)"),
     "a transformer": ({"model": StandardScaler()}, "model must be a scikit-learn estimator.*StandardScaler"),
     "a clusterer": ({"model": KMeans(2)}, "model must be a classifier or a regressor; KMeans is neither"),
     "no fit": ({"model": object()}, "model must be a scikit-learn estimator, a name.*got <object"),
@@ -144,6 +170,7 @@ MODELS = {
     ),
 }
 SETTINGS = {
+    "a word for a switch": ({"per_test": "yes"}, "per_test must be True or False; got 'yes'"),
     "unknown method": ({"method": "exakt"}, "method must be one of .*got 'exakt'. Did you mean 'exact'"),
     "unknown score": ({"score": "acuracy"}, "score must be one of .*got 'acuracy'. Did you mean 'accuracy'"),
     "a score of regressors": ({"score": "squared_error"}, "score 'squared_error' is for a regressor.*'accuracy'"),

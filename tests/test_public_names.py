@@ -39,6 +39,7 @@ PUBLIC = [
     "update",
     "value",
     "value_nodes",
+    "warm_up",
 ]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from scipy.stats import spearmanr
 
 import localshapley as ls
 import naive
-from localshapley.stopping import Look, RankStable, RelativeChange, RelativeError, Rule, Seconds, Trainings
+from localshapley.stopping import Look, RankStable, RelativeChange, RelativeError, Rule, Seconds, Trainings, hidden
 from playing import Timed, play
 
 N = 30
@@ -510,3 +512,52 @@ def test_pivot_draws_that_saw_nothing_are_not_every_subset():
         [range(40)], lambda c, t: np.full(len(t), float({0, 1, 2} <= set(c) and len(c) < 9)), method="pivot"
     )
     assert found.stopped != "every subset trained"
+
+
+class TestRareEvents:
+    """Games that look certain until a rare event is drawn; see `benchmarks/rare_events.py`."""
+
+    @pytest.fixture(scope="class")
+    def rare(self):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
+            return importlib.import_module("rare_events")
+
+    def failures(self, rare, seeds, rule, n_games, method="sample"):
+        """Number of runs with a true error over twice the target."""
+        failed = 0
+        for seed in seeds:
+            supports, trainer, n_players = rare.problem(seed, n_games)
+            exact = ls.shapley(supports, trainer, n_players, method="exact", progress=False).values
+            v = ls.shapley(supports, trainer, n_players, method=method, stop=rule, seed=seed, progress=False)
+            failed += rare.true_error(v, exact) > 2 * rule.tol
+        return failed
+
+    def test_a_run_waits_until_what_was_not_drawn_cannot_matter(self, rare):
+        seeds = range(60)
+        assert self.failures(rare, seeds, rare.DrawnError(0.1), (1,)) >= 5
+        assert self.failures(rare, seeds, RelativeError(0.1), (1,)) <= 1
+
+    def test_so_do_the_other_sampled_methods(self, rare):
+        seeds = range(40)
+        assert self.failures(rare, seeds, rare.DrawnError(0.1), (1,), "complementary") >= 3
+        assert self.failures(rare, seeds, RelativeError(0.1), (1,), "complementary") == 0
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("method", ["sample", "auto"])
+    def test_fewer_than_one_in_a_hundred_runs_fail(self, rare, method):
+        assert self.failures(rare, range(600), RelativeError(0.1), (1, 1, 2, 5, 50), method) < 6
+
+    def test_what_is_hidden_shrinks_with_the_draws_and_is_nothing_once_all_is_trained(self):
+        share, reach = np.array([0.5, 1.0]), np.array([1.0, 0.1])
+        some = hidden(share, np.array([100.0, 100.0]), reach)
+        assert some == pytest.approx(np.log(1000) * 0.5 / 100)
+        assert hidden(share, np.array([1000.0, 1000.0]), reach) == pytest.approx(some / 10)
+        assert hidden(np.zeros(2), np.zeros(2), reach) == 0
+
+    def test_growth_meets_the_target(self):
+        values = np.array([1.0, 0.0])
+        for error, unseen in ((0.3, 0.0), (0.0, 0.5), (0.2, 0.4)):
+            look = Look(values, np.array([error, 0.0]), np.zeros((2, 2)), None, 0, 0, 0, 0, unseen=unseen)
+            growth = look.growth_to(0.1)
+            assert np.hypot(error / np.sqrt(growth), unseen / growth) == pytest.approx(0.1)

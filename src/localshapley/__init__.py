@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from localshapley.store import Store, StoreError
     from localshapley.updating import update
     from localshapley.valuation import Cost, History, Valuation, load
+    from localshapley.warming import warm_up
 
 # Where each public name lives; a module is imported when a name of it is first used, which keeps
 # `import localshapley` and the command line quick.
@@ -51,6 +52,7 @@ _HOME = {
     "update": "updating",
     "value": "api",
     "value_nodes": "nodes",
+    "warm_up": "warming",
 }
 _MODULES = ("baselines", "datasets", "methods", "models", "report", "scores", "stopping", "supports", "tasks", "theory")
 
@@ -87,6 +89,7 @@ __all__ = [
     "update",
     "value",
     "value_nodes",
+    "warm_up",
 ]
 
 

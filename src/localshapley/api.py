@@ -53,7 +53,8 @@ def value(
     X, X_test : array, DataFrame (pandas or polars), SciPy sparse matrix or list, of shape (n_rows, n_features)
         Training rows, which are valued, and test rows, on which models are scored.
     y, y_test : array, Series or list of shape (n_rows,)
-        Labels (text or numbers) for a classifier, numbers for a regressor.
+        Labels (text or numbers) for a classifier, numbers for a regressor. Rows and labels are joined by position; if
+        both have an index, the same labels in another order are refused, and other labels are noted.
     model : scikit-learn estimator, name or `localshapley.models` object
         What is trained on each coalition of rows: your own model, as it is. Names are ``"knn"``, ``"tree"``,
         ``"forest"``, ``"svm"``, ``"logistic"`` and ``"ridge"``; a regressor if `y` holds fractions.
@@ -96,8 +97,8 @@ def value(
         True shows a bar, False none; by default a bar on a terminal when the run takes over a second. A
         function is called with trainings done and the total.
     owners : array or Series of shape (n_rows,), optional
-        Who contributed each training row: the owners are valued in place of the rows, each as a whole. For the sums of
-        the rows' values see `localshapley.tasks.owners`.
+        Who contributed each training row, in the order of `X`: the owners are valued in place of the rows, each as a
+        whole. For the sums of the rows' values see `localshapley.tasks.owners`.
     per_test : bool, default=False
         Whether to keep the value of each training row to each test row, a sparse matrix; refused if it would not fit
         in memory.

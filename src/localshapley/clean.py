@@ -15,7 +15,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from localshapley.api import value
 from localshapley.arrays import AnyArray, Floats
-from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.errors import InvalidArgumentError, unknown_name, warn
+from localshapley.inputs.indexes import check_order
+from localshapley.inputs.model import check_estimator
+from localshapley.inputs.named import named
 from localshapley.valuation import Valuation
 
 ACTIONS = ("drop", "weight")
@@ -23,7 +26,9 @@ ACTIONS = ("drop", "weight")
 
 def _has(name: str) -> Any:
     """Whether the model inside has a method."""
-    return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), name))
+    return available_if(
+        lambda self: hasattr(self.estimator_ if hasattr(self, "estimator_") else self._estimator(), name)
+    )
 
 
 class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,15 +65,19 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise unknown_name("action", self.action, ACTIONS)
         if not 0 < self.confidence < 1:
             raise InvalidArgumentError(f"confidence must be between 0 and 1; got {self.confidence!r}.")
-        if self.action == "weight" and not has_fit_parameter(self.estimator, "sample_weight"):
+        estimator = self._estimator()
+        check_estimator(estimator)
+        if self.action == "weight" and not has_fit_parameter(estimator, "sample_weight"):
             raise InvalidArgumentError(
-                f"action='weight' needs a model that takes sample_weight; {type(self.estimator).__name__} does not: "
+                f"action='weight' needs a model that takes sample_weight; {type(estimator).__name__} does not: "
                 "use action='drop'."
             )
+        for note in check_order("y", y, "X", X):
+            warn(note)
         if not hasattr(X, "iloc"):
             X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         labels = column_or_1d(y, warn=True)
-        fitted = clone(self.estimator).fit(X, labels)  # data that the model refuses is refused here
+        fitted = clone(estimator).fit(X, labels)  # data that the model refuses is refused here
         n_folds = self._n_folds(labels)
         self.valuation_: Valuation | None = None
         self.kept_: AnyArray = np.ones(len(labels), dtype=bool)
@@ -76,7 +85,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self.valuation_ = value(
                 X,
                 labels,
-                model=self.estimator if self.model is None else self.model,
+                model=estimator if self.model is None else self.model,
                 cv=n_folds,
                 support=self.support,
                 score=self.scoring,
@@ -90,12 +99,18 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             weight = self._weights(self.valuation_, labels)
             self.kept_ = weight == 1
             if self.action == "weight":
-                fitted = clone(self.estimator).fit(X, labels, sample_weight=weight)
+                fitted = clone(estimator).fit(X, labels, sample_weight=weight)
             elif not self.kept_.all():
                 kept = np.flatnonzero(self.kept_)
-                fitted = clone(self.estimator).fit(_safe_indexing(X, kept), labels[kept])
+                fitted = clone(estimator).fit(_safe_indexing(X, kept), labels[kept])
         self.estimator_ = fitted
         return self
+
+    def _estimator(self) -> Any:
+        """The model inside; a name stands for the one that `value` takes it for."""
+        if isinstance(self.estimator, str):
+            return named(self.estimator, regression=isinstance(self, RegressorMixin))
+        return self.estimator
 
     def _n_folds(self, labels: AnyArray) -> Any:
         """The folds to value by; None where there are too few rows to tell anything."""
@@ -139,7 +154,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return int(self.estimator_.n_features_in_)
 
     def __sklearn_tags__(self) -> Any:
-        tags, inside = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags, inside = super().__sklearn_tags__(), get_tags(self._estimator())
         tags.input_tags = replace(inside.input_tags, allow_nan=inside.input_tags.allow_nan and self.support is None)
         tags.classifier_tags = inside.classifier_tags if tags.classifier_tags is not None else None
         tags.regressor_tags = inside.regressor_tags if tags.regressor_tags is not None else None
@@ -168,8 +183,8 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator : scikit-learn classifier
-        What is trained on the cleaned rows.
+    estimator : scikit-learn classifier or name
+        What is trained on the cleaned rows; names are those of `value`.
     model : scikit-learn classifier or name, optional
         What the rows are valued with; by default `estimator`. ``"knn"`` is exact, quick, and often the better judge.
     cv : int, splitter or pairs, default=5

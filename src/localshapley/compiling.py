@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from threading import Lock
 from time import perf_counter
@@ -12,7 +12,7 @@ from typing import Any
 
 from numba.core import event
 
-from localshapley.progress import ProgressSetting, is_wanted
+from localshapley.progress import Progress, ProgressSetting, is_wanted
 
 
 class _Listener(event.Listener):
@@ -26,6 +26,7 @@ class _Listener(event.Listener):
         self._lock = Lock()
         self._running, self._since, self._spent = 0, 0.0, 0.0
         self.tells, self._told, self._collects = False, False, False
+        self.show_on(None, ())
 
     @property
     def seconds(self) -> float:
@@ -39,6 +40,7 @@ class _Listener(event.Listener):
             if self._running == 0:
                 self._since, self._collects = perf_counter(), gc.isenabled()
                 gc.disable()
+                self._show(event.data["dispatcher"].py_func.__name__)
             self._running += 1
         if self.tells and not self._told:
             self._told = True
@@ -52,6 +54,18 @@ class _Listener(event.Listener):
                 self._spent += perf_counter() - self._since
                 if self._collects:
                     gc.enable()
+                if self._bar is not None:
+                    self._bar.say("")
+
+    def show_on(self, bar: Progress | None, kernels: Iterable[str]) -> None:
+        """Show what is compiled on the bar of a run, which calls these kernels at most."""
+        self._bar, self._kernels, self._n_compiled = bar, set(kernels), 0
+
+    def _show(self, name: str) -> None:
+        if self._bar is not None:
+            self._n_compiled += 1
+            total = max(len(self._kernels), self._n_compiled)
+            self._bar.say(f"compiling {name}, kernel {self._n_compiled} of up to {total}: only on first use")
 
 
 _LISTENER = _Listener()
@@ -66,6 +80,16 @@ def announcing_compilation(progress: ProgressSetting) -> Iterator[None]:
         yield
     finally:
         _LISTENER.tells = before
+
+
+@contextmanager
+def showing_compilation(bar: Progress, kernels: Iterable[str]) -> Iterator[None]:
+    """Show on a progress bar which of the kernels of a run is compiled."""
+    _LISTENER.show_on(bar, kernels)
+    try:
+        yield
+    finally:
+        _LISTENER.show_on(None, ())
 
 
 class Stopwatch:

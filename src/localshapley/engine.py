@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
-from localshapley.compiling import Stopwatch, announcing_compilation
+from localshapley.compiling import Stopwatch, announcing_compilation, showing_compilation
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
 from localshapley.models.trainer import Counts
@@ -33,7 +33,8 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
     tally, rule, looks, stopped = Tally(settings, bench.clock), settings.rule, Looks(), ""
     with announcing_compilation(settings.progress):
         run = settings.method.start(graph, bench, settings)
-        with Progress(settings.progress, run.total, run.doing) as bar:
+        kernels = {*run.kernels, *bench.trainer.kernels}
+        with Progress(settings.progress, run.total, run.doing) as bar, showing_compilation(bar, kernels):
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
             while not stopped:
                 if not run.draw(settings.left(run.planned), looks.last, rule):
@@ -181,6 +182,7 @@ class Played:
             is_random=problem.trainer.is_random,
             games=self.graph,
             digests=problem.digests(),
+            skill=problem.skill,
             **more,
         )
 

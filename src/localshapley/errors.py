@@ -20,6 +20,10 @@ class InvalidArgumentError(LocalShapleyError, ValueError):
     """An argument is wrong; the message says which one, what it was and what to do."""
 
 
+class RefusedByModelError(InvalidArgumentError):
+    """The model cannot be trained on the data, even on all of it."""
+
+
 class TooLargeError(LocalShapleyError, ValueError):
     """A run would need more trainings than are allowed, or more memory than there is; nothing was started."""
 

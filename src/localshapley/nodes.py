@@ -143,7 +143,7 @@ def value_nodes(
 
 def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, played: SupportGraph) -> Contents:
     """What scores depend on, named by all of it."""
-    edges, features, labels, train, test = data
+    edges, features, labels, train, test, _ = data
     what = (*model, task.score, task.empty, task.seed, labels[train], labels[test], train, test)
     what += tuple(part for m in (edges, features, scored) for part in (m.indptr, m.indices, m.data))
     name = f"value_nodes {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
@@ -160,7 +160,7 @@ def _make_games(
     if not isinstance(support, Support) or (games == "train" and not isinstance(support, Hops)):
         allowed = "supports.Hops(n)" if games == "train" else "supports.Hops, Given, Random or Everything"
         raise InvalidArgumentError(f"support must be {allowed} for games={games!r}; got {support!r}.")
-    edges, features, labels, train, test = data
+    edges, features, labels, train, test, _ = data
     centres = test if games == "test" else train
     X, X_test = features[train], features[centres]
     space = NodeSpace(X, X_test, X, X_test, labels[train], None, seed, adjacency=edges, nodes=train, test_nodes=centres)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -15,16 +16,19 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from localshapley.arrays import Indices, Ints
+from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
-from localshapley.inputs.data import known_table, read_data, read_table
+from localshapley.inputs.data import encode, known_table, read_data, read_table
 from localshapley.inputs.folds import Fold, make_folds
+from localshapley.inputs.indexes import check_order, index_of
+from localshapley.inputs.loud import note_of_loud_rows
 from localshapley.inputs.model import (
     check_decisions,
     final_step,
     fitting,
     on_one_line,
+    predict,
     takes_kernel,
     train_reference,
 )
@@ -38,6 +42,10 @@ from localshapley.store.contents import Contents, contents_of_task, describe
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
 from localshapley.valuation.parts import Digests, Origin
+from localshapley.valuation.skill import Skill, classifier_skill, regressor_skill
+
+MAX_PREDICTED = 2000
+"""Maximum number of test rows that reference models predict; more would hardly say better how good the model is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +67,8 @@ class Problem:
     notes : list of str
     digests : callable
         Gives what the rows of the result are recognised by later, if they are rows of a table.
+    skill : Skill or None
+        How good the reference models are on test rows.
     """
 
     graph: SupportGraph
@@ -71,6 +81,7 @@ class Problem:
     unit: str = "row"
     notes: list[str] = field(default_factory=list)
     digests: Callable[[], Digests | None] = lambda: None
+    skill: Skill | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,11 +145,16 @@ def pose(
     raw, raw_test = known_table(X), known_table(X_test)
     checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.model.estimator, checked.notes
-    held = None if owners is None else Owners(owners, task.X.shape[0])
+    notes += note_of_loud_rows(task, checked.ids, folds=checked.folds is not None)
+    held = None
+    if owners is not None:
+        held = Owners(owners, task.X.shape[0])
+        notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
+    trials: list[Trial] = []
     if checked.folds is None:
-        support, found = _find_supports(support, task, estimator, raw, raw_test, notes)
+        support, found = _find_supports(support, task, estimator, raw, raw_test, notes, trials)
     else:
-        support, found = _find_by_folds(support, task, estimator, raw, checked.folds, notes)
+        support, found = _find_by_folds(support, task, estimator, raw, checked.folds, notes, trials)
     graph = SupportGraph(found, task.X.shape[0])
     empty_supports = int((graph.support_sizes == 0).sum())
     if empty_supports:
@@ -158,6 +174,7 @@ def pose(
         ids=checked.ids,
         notes=notes,
         digests=checked.digests,
+        skill=_skill(trials, task),
         task=task,
         source=support,
         estimator=estimator,
@@ -243,14 +260,24 @@ def check(
         empty=empty,
         seed=seed,
     )
-    return Checked(task, chosen, data.ids, notes + more, lambda: Digests.of(known_table(X), y), folds)
+    notes = notes + more + data.notes
+    return Checked(task, chosen, data.ids, notes, lambda: Digests.of(known_table(X), y), folds)
 
 
 def _find_supports(
-    support: Support | None, task: Task, estimator: Any, raw: Any, raw_test: Any, notes: list[str]
+    support: Support | None,
+    task: Task,
+    estimator: Any,
+    raw: Any,
+    raw_test: Any,
+    notes: list[str],
+    trials: list[Trial],
+    n_predicted: int = MAX_PREDICTED,
 ) -> tuple[Support, list[Indices]]:
-    """Train the model on all rows, and find the support of every test row."""
+    """Train the model on all rows, try it out, and find the support of every test row."""
     reference = train_reference(estimator, task.X, task.y, task.seed)
+    with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions for it
+        trials.append(_try_out(reference, task, n_predicted))
     if task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
     if support is None:
@@ -265,7 +292,13 @@ def _find_supports(
 
 
 def _find_by_folds(
-    support: Support | None, task: Task, estimator: Any, raw: Any, folds: list[Fold], notes: list[str]
+    support: Support | None,
+    task: Task,
+    estimator: Any,
+    raw: Any,
+    folds: list[Fold],
+    notes: list[str],
+    trials: list[Trial],
 ) -> tuple[Support, list[Indices]]:
     """Find supports fold by fold among the rows outside; test rows come in ascending order."""
     if support is not None and support.names_rows:
@@ -281,11 +314,12 @@ def _find_by_folds(
             X=_safe_indexing(task.X, train),
             y=task.y[train],
             X_test=_safe_indexing(task.X, test),
-            y_test=task.y[test],
+            y_test=task.y[test] if task.codes is None else task.codes[test],
+            codes=None if task.codes is None else task.codes[train],
         )
-        chosen, inside = _find_supports(
-            support, part, estimator, _safe_indexing(raw, train), _safe_indexing(raw, test), notes
-        )
+        raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
+        most = -(-MAX_PREDICTED // len(folds))
+        chosen, inside = _find_supports(support, part, estimator, raw_part, raw_test, notes, trials, most)
         found += _as_numbered(train, inside)
     assert chosen is not None
     return chosen, [found[t] for t in _order_of_tests(folds)]
@@ -295,6 +329,32 @@ def _as_numbered(train: Ints, inside: list[Indices]) -> list[Indices]:
     """Supports among some of the rows, by the numbers of all rows; one array stays one array."""
     of_array = {id(rows): train[rows].astype(np.int32) for rows in {id(rows): rows for rows in inside}.values()}
     return [of_array[id(rows)] for rows in inside]
+
+
+Trial: TypeAlias = tuple[AnyArray, AnyArray, AnyArray]
+"""Of some test rows: what is true, what a reference model predicts, and the best constant guess of its rows."""
+
+
+def _try_out(reference: Any, task: Task, most: int) -> Trial:
+    """Have a reference model predict test rows, of many a random sample."""
+    tests = np.arange(len(task.y_test))
+    if len(tests) > most:
+        tests = np.sort(np.random.default_rng(task.seed).choice(tests, most, replace=False))
+    predicted = predict(reference, _safe_indexing(task.X_test, tests))
+    if task.classes is None or task.codes is None:
+        return task.y_test[tests], predicted.astype(np.float64), np.full(len(tests), task.y.mean())
+    codes, _ = encode(predicted, task.classes)
+    return task.y_test[tests], codes, np.full(len(tests), np.bincount(task.codes).argmax())
+
+
+def _skill(trials: list[Trial], task: Task) -> Skill | None:
+    """How good the reference models are together; None if they have predicted next to nothing."""
+    if sum(len(truth) for truth, _, _ in trials) < 2:
+        return None
+    truth, predicted, guessed = (np.concatenate(parts) for parts in zip(*trials, strict=True))
+    if task.classes is None or task.codes is None:
+        return regressor_skill(truth, predicted, guessed)
+    return classifier_skill(truth, predicted, guessed, str(task.classes[np.bincount(task.codes).argmax()]))
 
 
 def _order_of_tests(folds: list[Fold]) -> Ints:

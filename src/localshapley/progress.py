@@ -38,7 +38,8 @@ class Progress:
         self._patience = 0.0 if setting is True and self._terminal else PATIENCE
         self._total, self._label, self._done = total, label, 0
         self._expected: float | None = total
-        self._text = ""
+        self._text = self._said = ""
+        self._said_at = self._silent = 0.0  # since when, and seconds in which, something else was said
         self._started = self._last_line = perf_counter()
         self._bar: Any = None
 
@@ -57,6 +58,15 @@ class Progress:
         if self._callback:
             self._callback(self._done, self._total)
         elif self._wanted and perf_counter() - self._started > self._patience:
+            self._show()
+
+    def say(self, text: str) -> None:
+        """Say on a terminal what else takes time now, until the text is empty; that time does not enter the rate."""
+        now = perf_counter()
+        if self._said:
+            self._silent += now - self._said_at
+        self._said, self._said_at = text, now
+        if self._wanted and self._terminal and (text or self._bar is not None):
             self._show()
 
     def reached(self, relative_error: float, aim: float | None) -> None:
@@ -78,7 +88,9 @@ class Progress:
 
     def _status(self) -> list[str]:
         """What to say: trainings, rate, relative error, time left."""
-        seconds = perf_counter() - self._started
+        if self._said:
+            return [self._said]
+        seconds = perf_counter() - self._started - self._silent
         about = "" if self._expected == self._total else "about "
         of = f" of {about}{self._expected:,.0f}" if self._expected is not None else ""
         parts = [f"{self._done:,}{of}", f"{self._done / max(seconds, 1e-9):,.0f}/s"]
@@ -86,7 +98,8 @@ class Progress:
             parts.append(self._text)
         if self._expected is not None and self._done:
             left = seconds * max(self._expected / self._done - 1, 0.0)
-            parts.append(f"{about}{duration(left)} left")
+            if left > 0:
+                parts.append(f"{about}{duration(left)} left")
         return parts
 
     def _new_bar(self) -> Any:

@@ -17,6 +17,9 @@ from localshapley.arrays import Floats
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_number, check_whole
 
+SURPRISE = -float(np.log(0.001))
+"""An event with chance p is missed by `SURPRISE / p` draws in one of 1,000 runs."""
+
 
 @dataclass(frozen=True)
 class Look:
@@ -39,6 +42,8 @@ class Look:
         Largest absolute score of a game so far.
     exact : bool
         Whether the values were computed without sampling.
+    unseen : float
+        How far values may be moved by coalitions so rare that none of them has been drawn yet; see `hidden`.
     """
 
     values: Floats
@@ -51,6 +56,7 @@ class Look:
     seconds: float
     scale: float = 0.0
     exact: bool = False
+    unseen: float = 0.0
 
     @classmethod
     def certain(cls, values: Floats, trainings: int, seconds: float) -> Look:
@@ -61,9 +67,40 @@ class Look:
 
     @property
     def relative_error(self) -> float:
-        """`‖stderr‖ / ‖values‖`; `‖values‖` counts as at least a hundredth of the scores."""
+        """`√(‖stderr‖² + unseen²) / ‖values‖`; `‖values‖` counts as at least a hundredth of the scores."""
+        return float(np.hypot(*self.relative_parts))
+
+    @property
+    def relative_parts(self) -> tuple[float, float]:
+        """The relative error of what was drawn, and of what was not."""
         size = max(float(np.linalg.norm(self.values)), 1e-2 * self.scale, 1e-100)
-        return float(np.linalg.norm(self.stderr)) / size
+        return float(np.linalg.norm(self.stderr)) / size, self.unseen / size
+
+    def growth_to(self, aim: float) -> float:
+        """How many times the draws so far are needed for a relative error of `aim`.
+
+        The error of what was drawn shrinks with the root of the draws, that of what was not with their number.
+        """
+        drawn, unseen = self.relative_parts
+        return (drawn**2 + float(np.hypot(drawn**2, 2 * aim * unseen))) / (2 * aim**2)
+
+
+def hidden(share: Floats, draws: Floats, reach: Floats) -> float:
+    """How far values may be moved by coalitions so rare that none of them has been drawn yet.
+
+    If none of `n` draws has met an event, its chance of being drawn is less than `SURPRISE / n`, with 99.9 %
+    confidence. If it changes the score by as much as scores are known to differ, values move by that times its chance.
+
+    Parameters
+    ----------
+    share : array of shape (n_games,)
+        Share of the Shapley weight of each game that is left to chance.
+    draws : array of shape (n_games,)
+        Draws from it.
+    reach : array of shape (n_games,)
+        Range of the scores of each game.
+    """
+    return float((SURPRISE * share * reach / np.maximum(draws, 1.0)).max(initial=0.0))
 
 
 class Rule(ABC):
@@ -142,6 +179,9 @@ class _Either(_Pair):
 class RelativeError(Rule):
     """Stop when the standard errors of all values together, `‖stderr‖ / ‖values‖`, are at most `tol`.
 
+    A run does not stop either while an event that is too rare to have been drawn could still move the values by more:
+    games that look certain take a few hundred draws.
+
     Parameters
     ----------
     tol : float, default=0.1
@@ -162,8 +202,8 @@ class RelativeError(Rule):
         return look.relative_error <= self.tol
 
     def reached(self, look: Look) -> str:
-        """The relative error against the target."""
-        return f"relative error {look.relative_error:.3g} (tol {self.tol:g})"
+        """The relative error of what was drawn, against the target."""
+        return f"relative error {look.relative_parts[0]:.3g} (tol {self.tol:g})"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,12 @@
-"""Numbers of any size in words that fit on a line."""
+"""Numbers of any size in words that fit on a line, and text that is safe to print."""
 
 from __future__ import annotations
 
 from math import floor, log10
+from unicodedata import category
+
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode categories of characters that a terminal may obey instead of showing them."""
 
 
 def in_words(n: int) -> str:
@@ -18,6 +22,36 @@ def in_words(n: int) -> str:
     if leading >= 9.95:
         leading, power = leading / 10, power + 1
     return f"{leading:.1f}e{power}"
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Write out the characters that could change the look of a terminal, except those in `keep`.
+
+    >>> print(printable("red \x1b[31m, back\r"))
+    red \x1b[31m, back\r
+    """
+    return "".join(c if c in keep or category(c) not in UNSEEN else c.encode("unicode_escape").decode() for c in text)
+
+
+NAMED = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def counted(n: int, unit: str) -> str:
+    """Write a count of things with their name, for people who do not read powers of ten.
+
+    >>> counted(1, "training"), counted(4096, "training"), counted(2**40, "training")
+    ('1 training', '4,096 trainings', '1.1 trillion trainings')
+    >>> counted(2**718, "training")
+    '1.4 × 10²¹⁶ trainings'
+    """
+    if n >= 10**15:
+        leading, _, power = in_words(n).partition("e")
+        return f"{leading} × 10{power.translate(RAISED)} {unit}s"
+    for size, name in NAMED:
+        if n >= size:
+            return f"{n / size:.1f} {name} {unit}s"
+    return f"{n:,} {unit}" + "s" * (n != 1)
 
 
 def duration(seconds: float) -> str:

@@ -29,6 +29,40 @@ class TestSuspectsAndSelect:
     def test_suspects_values_rows_by_itself(self, answer, kept, where):
         assert answer("suspects", *where, "-n", 6)["suspects"] == answer("suspects", *kept, "-n", 6)["suspects"]
 
+    def test_suspects_say_how_far_to_trust_them(self, answer, command, kept):
+        document, text = answer("suspects", *kept), command("suspects", *kept).stdout
+        assert document["n_suspects"] == len(document["suspects"]) == sum(c["suspects"] for c in document["by_class"])
+        assert {c["label"]: c["rows"] for c in document["by_class"]}.keys() == {"setosa", "versicolor", "virginica"}
+        assert document["skill"]["model"] > document["skill"]["guess"]
+        assert document["cautions"] == []
+        assert f"held out: accuracy {document['skill']['model']:.3f} on 50 test rows" in text
+        assert "by class: " in text
+
+    def test_labels_that_cannot_be_learnt_bring_a_caution(self, answer, command, tmp_path):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"x": rng.normal(size=200), "kind": rng.choice(list("abcdefgh"), 200)})
+        table.to_csv(tmp_path / "chance.csv", index=False)
+        document = answer("suspects", "chance.csv", "-t", "kind")
+        assert any("no better than a constant guess" in caution for caution in document["cautions"])
+        shown = command("suspects", "chance.csv", "-t", "kind")
+        assert shown.stdout.count("caution: ") == len(document["cautions"])
+        assert "Warning" not in shown.stderr
+        command("value", "chance.csv", "-t", "kind", "--report", "r.html")
+        assert 'class="caution"' in (tmp_path / "r.html").read_text()
+
+    def test_a_report_is_written_where_mending_cannot_be_measured(self, command, where, tmp_path, monkeypatch):
+        def refuse(*arguments, **settings):
+            raise ls.InvalidArgumentError("too few rows are left.")
+
+        monkeypatch.setattr(ls.tasks, "mending", refuse)
+        done = command("value", *where, "--report", "r.html")
+        assert done.status == 0, done.stderr
+        assert "what mending the suspects would bring is left out: too few rows are left." in done.stderr
+        assert "An estimate of what mending could bring" in (tmp_path / "r.html").read_text()
+        monkeypatch.undo()
+        assert command("value", *where, "--report", tmp_path / "r.html").status == 0
+        assert "What mending brings, measured by training again" in (tmp_path / "r.html").read_text()
+
     def test_select(self, answer, kept, tmp_path):
         chosen = answer("select", *kept, "-n", 12, "--balance", "equal", "-o", "best.csv")
         best = pd.read_csv(tmp_path / "best.csv")
@@ -58,6 +92,8 @@ def test_compare_and_report_from_results(answer, command, flowers, tmp_path):
     )
     assert done.status == 0, done.stderr
     page = (tmp_path / "report.html").read_text()
+    assert "<b>Target</b> species" in page
+    assert ">owner</th>" in page
     for text in ("p041", "virginica", "north", "petal width"):
         assert text in page
     assert json.loads((tmp_path / "report.json").read_text())["title"] == "Data valuation"

@@ -125,6 +125,29 @@ def test_rows_that_were_added_are_refused_and_those_set_aside_are_not(answer, co
     assert "has 31 rows that were not valued" in done.stderr
 
 
+def test_rows_without_a_target_are_left_out_again(answer, command, table, words, tmp_path):
+    table = table if "--id" in words else table.drop(columns="plant")
+    table.loc[[0, 30], "species"] = None
+    table.to_csv(tmp_path / "train.csv", index=False)
+    about = ["train.csv", *words, "--drop-missing-target"]
+    answer("value", *about, "--out", "v.parquet")
+    table.sample(frac=1, random_state=3).to_csv(tmp_path / "train.csv", index=False)
+    found = answer("suspects", *about, "--values", "v.parquet", "-n", 5)
+    assert found["n_rows"] == 100
+    assert any("left out 2 rows of train.csv without a target" in line for line in found["preparation"])
+    assert command("report", "v.parquet", "--train", "train.csv", "-t", "species", "--owner", "garden").status == 0
+
+
+def test_tables_that_look_like_others_when_prepared(answer, tmp_path):
+    numbers = pd.DataFrame({"a": [0, 1, 2] * 20, "species": ["one", "two", "two"] * 20})  # prepared, 1 becomes 0
+    numbers.to_csv(tmp_path / "train.csv", index=False)
+    for more in ([], ["--no-prepare"]):
+        about = ["train.csv", "-t", "species", "--model", "knn", *more]
+        answer("value", *about, "--out", "v.parquet", "--report", "r.html")
+        fresh, saved = (answer("suspects", *about, *values, "-n", 5) for values in ([], ["--values", "v.parquet"]))
+        assert fresh["suspects"] == saved["suspects"]
+
+
 def test_values_of_owners_are_not_those_of_rows(command, answer, where):
     answer("value", *where, "--play-owners", "--out", "v.parquet")
     done = command("suspects", *where, "--values", "v.parquet")

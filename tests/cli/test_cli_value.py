@@ -195,7 +195,7 @@ def test_a_report_shows_the_levels_of_the_game_that_was_played(command, where, t
         assert done.status == 0, done.stderr
         assert expected in (tmp_path / f"{method}.html").read_text()
     # 2^100, the subsets of all rows
-    assert "1.3e30" in (tmp_path / "loo.html").read_text().split('id="cost"')[1]
+    assert "1.3 × 10³⁰ trainings" in (tmp_path / "loo.html").read_text().split('id="cost"')[1]
 
 
 def test_plan_does_what_value_would(answer, where):

@@ -95,7 +95,8 @@ def same(one: ls.Valuation, two: ls.Valuation) -> bool:
     arrays += [(one.spread, two.spread)] if two.spread is not None else []
     arrays += [(one.history.values, two.history.values)] if two.history is not None else []
     arrays += [(one.per_test.toarray(), two.per_test.toarray())] if two.per_test is not None else []
-    return all(np.array_equal(a, b) for a, b in arrays) and repr(one) == repr(two) and one.levels == two.levels
+    are_equal = one.levels == two.levels and one.skill == two.skill and repr(one) == repr(two)
+    return are_equal and all(np.array_equal(a, b) for a, b in arrays)
 
 
 def damaged(rng: np.random.Generator, content: bytes) -> bytes:
@@ -185,6 +186,15 @@ def cost(**changed: Any) -> Change:
     return change
 
 
+def skill(**changed: Any) -> Change:
+    def change(table: pa.Table, meta: dict[bytes, bytes]) -> Contents:
+        found = json.loads(meta[b"localshapley"])
+        found["skill"] |= changed
+        return table, {**meta, b"localshapley": json.dumps(found).encode()}
+
+    return change
+
+
 def first(new: Any) -> Callable[[list[Any]], list[Any]]:
     return lambda entries: [new, *entries[1:]]
 
@@ -243,6 +253,17 @@ CHANGES: dict[str, Change] = {
     "levels of text": header(levels={"global_": "x"}),
     "a list as levels": header(levels=[1, 2]),
     "levels without growth": header(levels={"global_": "0x1"}),
+    "a list as skill": header(skill=[1]),
+    "half a skill": header(skill={"model": 0.5}),
+    "unknown skill": skill(what=1),
+    "skill of text": skill(model="good"),
+    "NaN skill": skill(guess=float("nan")),
+    "huge skill": skill(model=10**400),
+    "a negative error of the skill": skill(stderr=-0.1),
+    "skill on no test rows": skill(n_tests=0),
+    "skill by another score": skill(score="charm"),
+    "skill by a list": skill(score=[]),
+    "skill beside a number": skill(constant=3),
     "columns of numbers": header(columns=[1]),
     "no sizes": entry("localshapley.support_sizes", None),
     "empty sizes": entry("localshapley.support_sizes", b"[]"),

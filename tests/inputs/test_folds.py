@@ -171,6 +171,8 @@ def test_polars_in_and_out(iris):
     out = v.to_polars()
     assert out.columns == ["row", "value", "stderr", "n_tests"]
     assert out["value"].to_list() == v.values.tolist()
+    lazy = ls.value(table[:50].lazy(), pl.Series(y[:50]), table[50:].lazy(), pl.Series(y[50:]), model="knn")
+    np.testing.assert_array_equal(lazy.values, v.values)
 
 
 def values_of_owners(model, X, y, X_test, y_test, owners):

@@ -34,7 +34,7 @@ def valuation(values, stderr=None, **fields):
 def suspects_of(v, n=4):
     low = v.bottom(n)
     return low[["value", "stderr"]].assign(
-        label="a", suggested="b", agreement=0.25, neighbours=[list(v.top(3).index)] * len(low)
+        suspicion=1.5, label="a", suggested="b", agreement=0.25, neighbours=[list(v.top(3).index)] * len(low)
     )
 
 

@@ -49,9 +49,11 @@ def path(tmp_path_factory, valuation, labels):
     rows = pd.DataFrame({SCRIPT: np.arange(120) / 7, "note": ["long " * 40, "مرحبا بالعالم", "😀", SCRIPT] * 30})
     rows["when"] = pd.date_range("2024-01-01", periods=120).where(np.arange(120) % 5 > 0)
     rows["gone"] = np.where(np.arange(120) % 3, np.nan, np.arange(120.0))
+    rows = rows.assign(**{f"measure {i}": np.arange(120) + i for i in range(20)})
     levels = ls.plan(*ls.datasets.load("iris")[:4], model="knn").levels
     parts = {"suspects": suspects_of(valuation, 30), "curves": CURVES, "owners": OWNERS, "gap": gap_of(valuation)}
-    write_report(path, valuation, rows, y=labels, levels=levels, title=f"Patients {SCRIPT}", **parts)
+    named = {"title": f"Patients {SCRIPT}", "target": "diagnosis", "owner": ["north", "<b>south"] * 60}
+    write_report(path, valuation, rows, y=labels, levels=levels, **named, **parts)
     return path
 
 
@@ -135,12 +137,12 @@ def test_tables_filter_search_and_page(opened, valuation, labels):
     below = int((valuation.values < 0).sum())
     assert found.inner_text().endswith(f"of {below}")
     assert all(cell.startswith("-") for cell in column(page, "rows", 1))
-    tools.get_by_label("label").select_option("benign")
+    tools.get_by_label("diagnosis").select_option("benign")
     both = int(((valuation.values < 0) & (labels == "benign")).sum())
     assert 0 < both < below
     assert found.inner_text() == f"1–{both} of {both}"
     tools.get_by_label("value").select_option("all")
-    tools.get_by_label("label").select_option("all")
+    tools.get_by_label("diagnosis").select_option("all")
     tools.get_by_label("Search").fill("P11")
     assert sorted(column(page, "rows", 0)) == sorted(["p11", *(f"p{i}" for i in range(110, 119))])
     tools.get_by_label("Search").fill("no such thing")
@@ -229,13 +231,71 @@ def test_nothing_sticks_out(opened, width):
     assert small == 0  # texts in charts do not shrink with the screen
 
 
+def heads(page, table):
+    """Names of the columns that are on the screen."""
+    return page.locator(f"[data-table={table}] th:visible").all_inner_texts()
+
+
+def test_columns_are_chosen_by_the_reader(opened):
+    page = opened()
+    first = heads(page, "suspects")
+    assert first[:4] == ["patient", "suspicion", "diagnosis", "suggested"]
+    assert "owner" in first
+    assert "measure 1" in first
+    assert not {"measure 2", "neighbours against"} & set(first)
+    chooser = page.locator("#suspects details.columns")
+    summary = chooser.locator("summary")
+    n = page.locator("[data-table=suspects] th").count()
+    assert summary.inner_text() == f"Columns: {len(first)} of {n} shown"
+    summary.click()
+    chooser.get_by_label("neighbours against").check()
+    chooser.get_by_label("measure 1", exact=True).uncheck()
+    assert heads(page, "suspects") == [name for name in first if name != "measure 1"] + ["neighbours against"]
+    assert page.locator("[data-table=suspects] tbody tr").first.locator("td:visible").count() == len(first)
+    page.locator("#suspects .tools").first.get_by_label("Search").fill("p1")  # lines that are drawn again hide them too
+    assert page.locator("[data-table=suspects] tbody tr").first.locator("td:visible").count() == len(first)
+    chooser.get_by_role("button", name="Show all").click()
+    assert len(heads(page, "suspects")) == n
+    chooser.get_by_role("button", name="Show fewer").click()
+    assert heads(page, "suspects") == first
+
+
+def test_all_columns_are_there_without_javascript(opened):
+    page = opened(java_script_enabled=False)
+    assert {"measure 19", "neighbours against"} <= set(heads(page, "suspects"))
+
+
+def test_a_link_opens_what_is_folded(opened):
+    page = opened()
+    assert not page.locator("#cost details").first.evaluate("fold => fold.open")
+    page.locator("nav a", has_text="Cost").click()
+    assert page.locator("#cost > details").evaluate("fold => fold.open")
+    page.locator("nav a", has_text="Suspects").click()
+    assert not page.locator("#suspects details.columns").evaluate("fold => fold.open")
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_wide_tables_scroll_in_their_box(opened, width):
+    page = opened(viewport={"width": width, "height": 800})
+    page.locator("#suspects details.columns summary").click()
+    page.locator("#suspects details.columns").get_by_role("button", name="Show all").click()
+    box = page.locator("[data-table=suspects]")
+    wide, own = box.evaluate("e => [e.scrollWidth, e.clientWidth]")
+    assert wide > own
+    assert own <= width
+    box.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
+    last = page.locator("[data-table=suspects] th").last.bounding_box()
+    assert last["x"] + last["width"] <= width
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_contents_lead_to_sections_and_tables_have_names(opened):
     page = opened()
     links = page.locator("nav a").evaluate_all("all => all.map(a => a.hash)")
-    assert len(links) == 12
+    assert len(links) == 13
     assert all(page.locator(f"section{link} h2").count() == 1 for link in links)
     regions = page.locator("[data-table]").evaluate_all("all => all.map(e => e.getAttribute('aria-label'))")
-    assert len(set(regions)) == len(regions) == 13
+    assert len(set(regions)) == len(regions) == 14
     charts = page.locator("[role=img]").evaluate_all(
         "all => all.every(e => e.getAttribute('aria-label') || e.querySelector('title').textContent)"
     )

@@ -25,7 +25,7 @@ def test_all_parts_are_there_when_given_and_none_when_not(exact, iris):
     little = Outline(render(summarise(v)))
     optional = {"suspects", "classes", "owners", "curves", "locality"}
     assert not optional & set(little.ids)
-    assert {"values", "extremes", "rows", "how", "cost", "supports", "limits"} <= set(little.ids)
+    assert {"findings", "values", "extremes", "rows", "how", "cost", "supports", "limits"} <= set(little.ids)
     parts = {"suspects": suspects_of(v), "curves": CURVES, "owners": OWNERS, "gap": gap_of(v), "levels": plan.levels}
     page = render(summarise(v, iris.X, y=iris.y, preparation="scaled", **parts))
     much = Outline(page)
@@ -33,9 +33,10 @@ def test_all_parts_are_there_when_given_and_none_when_not(exact, iris):
     assert len(much.ids) == len(set(much.ids))
     assert much.open == little.open == []
     words = " ".join(much.words)
-    assert f"{plan.levels.lsmr:,}" in words
+    assert f"{plan.levels.lsmr:,} trainings" in words
     assert "scaled" in words
     assert {name: set(tables) for name, tables in embedded(page).items() if tables} == {
+        "findings": {"suspected"},
         "values": {"histogram"},
         "extremes": {"best", "worst"},
         "cost": {"levels", "reuse", "growth"},
@@ -92,7 +93,7 @@ def test_a_section_of_ones_own_is_on_the_page(tmp_path):
     sections = [*SECTIONS[:2], Batches(batch), *SECTIONS[2:]]
     write_report(tmp_path / "r.html", v, sections=sections, json=True)
     page, summary = (tmp_path / "r.html").read_text(), json.loads((tmp_path / "r.json").read_text())
-    assert list(summary["sections"])[:4] == ["values", "extremes", "batches", "rows"]
+    assert list(summary["sections"])[:4] == ["findings", "batches", "values", "extremes"]
     assert summary["sections"]["batches"]["n_below"] == 1
     assert '<a href="#batches">Batches &lt;new&gt;</a>' in page
     assert '<section id="batches"><h2>Values by batch</h2>\n<p>2 batches, 1 below zero.</p>' in page
@@ -136,7 +137,7 @@ def test_sections_and_summary_must_belong_together():
         summarise(v, sections=[Batches("ab"), Batches("ba")])
     with pytest.raises(InvalidArgumentError, match="none of them has the id 'batches'"):
         render(summarise(v, sections=[Batches("ab")]))
-    with pytest.raises(InvalidArgumentError, match="format 'localshapley report 2'; got 'localshapley report 1'"):
+    with pytest.raises(InvalidArgumentError, match="format 'localshapley report 3'; got 'localshapley report 1'"):
         render({"format": "localshapley report 1", "title": "old"})
 
 
@@ -153,6 +154,23 @@ def test_user_text_stays_text_everywhere(exact, iris):
     assert " ".join(outline.words).count(SCRIPT) > 40
     assert embedded(page)["rows"]["rows"]["columns"][0]["name"] == SCRIPT
     assert embedded(page)["rows"]["rows"]["rows"][0][-1] == "--></script>"
+
+
+def test_what_the_run_cost_is_folded_away_at_the_end(exact):
+    assert [section.id for section in SECTIONS if section.folded] == ["cost", "supports"]
+    assert SECTIONS[0].id == "findings"
+    assert [section.id for section in SECTIONS][-2:] == ["cost", "supports"]
+    page = render(summarise(exact))
+    assert '<section id="cost" class="folded"><details><summary><h2>' in page
+    assert "<details open" not in page
+
+
+def test_the_top_says_what_the_page_is_about(exact, iris):
+    named = render(summarise(exact, y=pd.Series(iris.y, name="species")))
+    assert "<b>Target</b> species" in named
+    assert f"<b>Valued</b> {len(iris.y)} rows, on {len(iris.y_test)} test rows" in named
+    assert "<b>Target</b> &lt;kind&gt;" in render(summarise(exact, y=iris.y, target="<kind>"))
+    assert "<b>Target</b>" not in render(summarise(exact, y=iris.y))
 
 
 def test_what_is_too_much_is_cut_and_said(exact):
@@ -184,9 +202,10 @@ def test_ten_thousand_rows_stay_below_two_megabytes(kind):
     assert len(page.encode()) < 2_000_000
     table = embedded(page)["rows"]["rows"]
     assert len(table["rows"]) == n
-    n_shown = {"numbers": 6, "words": 6, "longest words": 0}[kind]
-    assert len(table["columns"]) == 5 + n_shown
-    assert f"{n_shown} of 20 columns are shown." in page
+    of_user = table["columns"][5:]
+    assert {"numbers": 6 < len(of_user) < 20, "words": 6 < len(of_user) < 20, "longest words": not of_user}[kind]
+    assert [column.get("extra", False) for column in of_user] == [i >= 6 for i in range(len(of_user))]
+    assert f"{len(of_user)} of 20 columns are in the table." in page
 
 
 @pytest.mark.parametrize(
@@ -194,6 +213,7 @@ def test_ten_thousand_rows_stay_below_two_megabytes(kind):
     [
         ({"rows": np.zeros((3, 2))}, "rows has 3 entries, but the valuation has 2 rows"),
         ({"y": [1]}, "y has 1 entries, but the valuation has 2 rows"),
+        ({"owner": ["a"]}, "owner has 1 entries, but the valuation has 2 rows"),
         ({"image_shape": (2, 2)}, "image_shape needs rows"),
         (
             {"rows": np.zeros((2, 4)), "image_shape": (3, 3)},

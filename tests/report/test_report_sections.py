@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import localshapley as ls
 from localshapley.report import SECTIONS, render, summarise
 from localshapley.report.charts import round_step
+from localshapley.tasks import Mending
+from localshapley.valuation import Skill
 from report.parts import OWNERS, Outline, embedded, gap_of, said, suspects_of, valuation
 
 
@@ -19,12 +21,12 @@ def test_headline_counts_rows_that_hurt_beyond_doubt():
     v = valuation([-1.0, -1.0, 2.0, 0.0], [0.1, 0.9, 0.1, 0.0])
     summary = summarise(v, suspects=suspects_of(v, 3))
     headline = [line for s in SECTIONS if s.id in summary["sections"] for line in s.headline(summary["sections"][s.id])]
-    assert headline[0] == ("4", "training rows valued on 2 test rows")
-    assert headline[1][0] == "1"
-    assert headline[1][1].endswith("1 more may")
-    assert headline[2][0] == "3"
-    assert headline[3][0] == "5"
+    assert headline == [
+        ("3", "of 4 labels look wrong (75.0\N{NO-BREAK SPACE}%)"),
+        ("1", "of 4 rows make predictions worse: their value is below zero beyond doubt"),
+    ]
     page = render(summary)
+    assert "2 of 4 rows are below zero, 1 of them beyond sampling error." in page
     assert all(f"<li><strong>{number}</strong>{words}</li>" in page for number, words in headline)
 
 
@@ -61,6 +63,8 @@ def test_error_bars_where_sampled_and_words_where_exact(exact, sampled):
 def test_no_suspects_is_a_finding(exact):
     page = render(summarise(exact, suspects=suspects_of(exact).iloc[:0]))
     assert "No suspects were found." in page
+    assert "No label looks wrong." in page
+    assert "There is no label to mend." in page
 
 
 def test_values_by_class_are_those_of_the_rows(exact, iris):
@@ -113,9 +117,9 @@ def test_costs_of_any_size_are_drawn(exact):
     huge = replace(levels, global_=2**20_000, local=0)
     summary = summarise(exact, levels=huge)
     levels = summary["sections"]["cost"]["levels"]
-    assert levels[0][1] == "4.0e6020"
+    assert levels[0][1] == "4.0 × 10⁶⁰²⁰ trainings"
     assert levels[0][2] == pytest.approx(20_000 * np.log10(2))
-    assert "4.0e6020" in render(summary)
+    assert "would take 4.0 × 10⁶⁰²⁰ trainings, a number of 6,021 digits." in render(summary)
 
 
 def test_support_sizes_and_reach_are_counted(exact):
@@ -171,3 +175,70 @@ def test_what_the_tasks_return_is_shown(sampled, iris):
     assert sum(row[4] for row in sections["owners"]["table"]["rows"]) == pytest.approx(100, abs=0.1)
     assert len(sections["curves"]["table"]["rows"]) == len(curves.table)
     assert Outline(render(summary)).open == []
+
+
+GOOD = Skill("accuracy", model=0.9, guess=0.6, stderr=0.02, n_tests=100, constant="<b>a")
+MENDING = Mending("accuracy", 0.9, 0.93, 0.01, 0.95, 0.02, 100)
+
+
+class TestFindings:
+    def test_how_good_the_model_is_beside_the_majority(self, exact):
+        page = render(summarise(replace(exact, skill=GOOD)))
+        assert "gets 90.0\N{NO-BREAK SPACE}% of 100 held-out rows right" in page
+        assert "&lt;b&gt;a”, the most frequent label, would get 60.0\N{NO-BREAK SPACE}%." in page
+        assert "no clear lead" not in page
+        assert "no clear lead" in render(summarise(replace(exact, skill=replace(GOOD, model=0.62))))
+        assert "held-out rows right" not in render(summarise(replace(exact, skill=None)))
+        numbers = Skill("r2", model=0.4, guess=0.0, stderr=0.1, n_tests=70, constant="the mean")
+        assert "avoids 40.0\N{NO-BREAK SPACE}% of the squared error" in render(summarise(replace(exact, skill=numbers)))
+
+    def test_what_mending_brings_is_measured_or_estimated(self, exact):
+        suspects = suspects_of(exact)
+        estimate = render(summarise(exact, suspects=suspects))
+        assert f"add up to {suspects['value'].sum():.4g}" in estimate
+        assert "estimate" in estimate
+        measured = render(summarise(exact, suspects=suspects, mending=MENDING))
+        assert "changes by +3.0 points (± 2.0 points), with the suggested labels by +5.0 points" in measured
+        assert "add up to" not in measured.split("values")[0]
+
+    def test_suspects_by_class_and_owner(self, exact):
+        v = replace(exact, skill=GOOD)
+        y = np.array(["a", "b"] * 60)[: len(v.values)]
+        low = v.bottom(4).index
+        suspects = suspects_of(v).assign(label=y[low])
+        owner = np.where(np.isin(np.arange(len(y)), low[:3]), "north", "south")
+        found = said("findings", v, y=y, suspects=suspects, owner=owner)
+        assert sum(row[1] for row in found["classes"]["rows"]) == 4
+        assert "Ask “north” first: 3 of the 4 suspected rows are from there." in found["advice"]
+        table = said("suspects", v, y=y, suspects=suspects, owner=owner, target="species")["table"]
+        names = [column["name"] for column in table["columns"]]
+        assert names[:5] == ["row", "suspicion", "species", "suggested", "agreement"]
+        assert sorted(row[names.index("owner")] for row in table["rows"]) == ["north", "north", "north", "south"]
+
+    def test_all_columns_of_suspects_are_there_and_most_can_be_chosen(self, exact):
+        rows = np.zeros((len(exact.values), 40))
+        heads = said("suspects", exact, rows, suspects=suspects_of(exact))["table"]["columns"]
+        extra = {head["name"] for head in heads if "extra" in head}
+        assert {head["name"] for head in heads} >= {f"column {i}" for i in range(40)}
+        assert extra == {f"column {i}" for i in range(6, 40)} | {"neighbours against"}
+
+    def test_cautions_are_told_with_what_to_do(self, exact):
+        v = replace(exact, skill=replace(GOOD, model=0.61))
+        found = said("findings", v, suspects=suspects_of(v))
+        assert found["cautions"][0].startswith("The model is no better than a constant guess")
+        assert found["advice"][0].startswith("Do not change labels by this list alone.")
+        assert said("findings", exact, suspects=suspects_of(exact))["cautions"] == []
+
+    def test_a_measured_change_is_no_gain_where_caution_is_due(self, exact):
+        for accuracy, n_lines in ((0.9, 1), (0.61, 0)):
+            v = replace(exact, skill=replace(GOOD, model=accuracy))
+            page = render(summarise(v, suspects=suspects_of(v), mending=MENDING))
+            assert page.count("<strong>+5.0 points</strong>") == n_lines
+            assert ("Do not read that change as a gain" in page) == (n_lines == 0)
+
+    def test_numbers_are_not_called_labels(self, exact):
+        v = replace(exact, score="squared_error", skill=None)
+        suspects = suspects_of(v).assign(label=1.5, suggested=2.5, agreement=np.nan)
+        found = said("findings", v, y=np.linspace(0, 1, len(v.values)), suspects=suspects, target="price")
+        assert found["found"][0] == f"4 of {len(v.values)} numbers in “price” look wrong: these rows do harm."
+        assert found["classes"] is None

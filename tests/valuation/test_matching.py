@@ -12,6 +12,7 @@ from scipy import sparse
 
 import localshapley as ls
 from localshapley.report.page import summarise
+from localshapley.report.rows import Rows
 from localshapley.valuation.matching import find, n_changed_labels
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
@@ -70,6 +71,23 @@ class TestSameRows:
             assert ls.tasks.curves(v, X[ORDER], Y[ORDER], X_TEST, Y_TEST, **about).table.equals(expected)
         with pytest.warns(ls.LocalShapleyWarning, match=ANOTHER_ORDER):
             assert ls.tasks.explain(v, 0, X=X[ORDER], X_test=X_TEST, y=Y[ORDER]).equals(explained)
+
+    def test_mending_too(self, v):
+        found = ls.tasks.suspects(v, Y, X=X, n=5)
+        expected = ls.tasks.mending(v, found, X, Y, X_TEST, Y_TEST, model="tree")
+        with pytest.warns(ls.LocalShapleyWarning, match=ANOTHER_ORDER):
+            assert ls.tasks.mending(v, found, X[ORDER], Y[ORDER], X_TEST, Y_TEST, model="tree") == expected
+
+    @pytest.mark.parametrize("named", [False, True], ids=["by their place", "by name"])
+    def test_owners_go_with_the_rows_of_a_report(self, named):
+        names = pd.Index([f"r{i}" for i in range(len(X))], name="id")
+        owner = pd.Series([f"owner {i}" for i in range(len(X))], index=names)
+        v = ls.value(pd.DataFrame(X, index=names), Y, X_TEST, Y_TEST, model="knn")
+        given = owner.iloc[ORDER[::-1]] if named else owner.to_numpy()[ORDER]
+        with pytest.warns(ls.LocalShapleyWarning, match=ANOTHER_ORDER):
+            rows = Rows(v, X[ORDER], Y[ORDER], None, given)
+        assert rows._features.iloc[40].tolist() == X[40].tolist()
+        assert rows.owner.drop([3, 7]).tolist() == owner.reset_index(drop=True).drop([3, 7]).tolist()  # 3 equals 7
 
     def test_the_report_too(self, v):
         expected = summarise(v, X, y=Y)["sections"]

@@ -147,6 +147,27 @@ def test_a_saved_valuation_knows_whether_its_model_is_random(tmp_path):
     assert not ls.load(path).is_random
 
 
+def test_a_saved_valuation_knows_how_good_its_model_is(tmp_path):
+    path = tmp_path / "v.parquet"
+    v = valued()
+    assert v.skill is not None
+    v.save(path)
+    assert ls.load(path).skill == v.skill
+    table = pq.read_table(path)
+    for wrong, is_read in ((None, True), ({**vars(v.skill), "model": "good"}, False)):
+        header = json.loads(table.schema.metadata[b"localshapley"])
+        del header["skill"]  # as in a file of an older version
+        header |= {"format": "localshapley valuation 1"} | ({} if wrong is None else {"skill": wrong})
+        other = {**table.schema.metadata, b"localshapley": json.dumps(header).encode()}
+        del other[b"localshapley.checksum"]
+        pq.write_table(table.replace_schema_metadata(other), path)
+        if is_read:
+            assert ls.load(path).skill is None
+        else:
+            with pytest.raises(ls.LocalShapleyError, match="skill holds something else than finite numbers"):
+                ls.load(path)
+
+
 def test_text_paths_will_do(tmp_path):
     valued().save(str(tmp_path / "v.parquet"))
     assert (ls.load(str(tmp_path / "v.parquet")).values == valued().values).all()

@@ -26,6 +26,7 @@ from torch.func import functional_call, grad, jvp
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.inputs.indexes import check_order
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.devices import find_device
 from localshapley.progress import Progress, ProgressSetting
@@ -155,6 +156,7 @@ def in_run_shapley(
         raise InvalidArgumentError("module has no parameters to train; give one with requires_grad=True.")
     where, dtype = find_device(device), next(iter(params.values())).dtype
     rows, test_rows = (torch.tensor(_as_array(table), dtype=dtype, device=where) for table in (X, X_test))
+    notes = check_order("y", y, "X", X) + check_order("y_test", y_test, "X_test", X_test)
     labels, test_labels = np.asarray(y), np.asarray(y_test)
     for name, given, table in (("y", labels, rows), ("y_test", test_labels, test_rows)):
         if given.shape != (len(table),):
@@ -191,6 +193,7 @@ def in_run_shapley(
             lr=lr,
             seed=seed,
             progress=progress,
+            notes=notes,
         )
         return replace(found, digests=Digests.of(X if sparse.issparse(X) else np.asarray(X), labels))
     finally:

@@ -64,7 +64,7 @@ def in_run_nodes(
     check_whole("hidden", hidden)
     data = read_graph(adjacency, X, y, train, test)
     _, notes = data.task(score="log_loss")
-    edges, features, labels, train, test = data
+    edges, features, labels, train, test, _ = data
     where = find_device(device)
     spread = _normalised(edges)
     mixed = Sparse.of(spread @ features, where)  # the first convolution needs no weights

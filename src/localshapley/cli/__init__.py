@@ -16,9 +16,10 @@ from localshapley import __version__
 from localshapley.cli import store
 from localshapley.cli.options import FAILED, INTERRUPTED, WRONG_USE
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.wording import printable
 
-COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "datasets", "demo")
-"""In the order of the help; each is a function in the file of its name."""
+COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "datasets", "demo", "warm-up")
+"""In the order of the help; each is a function in the file of its name, with `_` for `-`."""
 
 app = typer.Typer(
     help="What each row of your training data is worth to your model.",
@@ -28,7 +29,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name in COMMANDS:
-    app.command(name)(getattr(import_module(f"localshapley.cli.{name}"), name))
+    function = name.replace("-", "_")
+    app.command(name)(getattr(import_module(f"localshapley.cli.{function}"), function))
 app.add_typer(store.app, name="store")
 
 
@@ -77,5 +79,5 @@ def _explain(error: Any) -> int:
         text = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
     else:
         text = f"{type(error).__name__}: {error} (--debug shows where)"
-    print(f"error: {' '.join(text.split())}", file=sys.stderr)
+    print(f"error: {printable(' '.join(text.split()))}", file=sys.stderr)
     return status

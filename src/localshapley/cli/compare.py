@@ -11,7 +11,7 @@ import localshapley as ls
 from localshapley.cli.options import takes_groups
 from localshapley.cli.output import Output
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.inputs.tables import read_table
+from localshapley.inputs.tables import read_table, unguard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,10 +85,11 @@ def _read_values(path: Path) -> pd.Series:
     saved = _load(path)
     if saved is not None:
         return saved.to_frame()["value"]
-    table = read_table(path)
+    table = read_table(path, once=("value",))
     if "value" not in table.columns:
         raise LocalShapleyError(f"{path} has no column 'value'; give a result of localshapley value --out.")
     column = table.set_index(table.columns[0])["value"]
+    column.index = column.index.map(unguard)
     if column.index.has_duplicates:
         raise LocalShapleyError(f"{path} has {column.index[column.index.duplicated()][0]!r} twice in its first column.")
     if not pd.api.types.is_numeric_dtype(column):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from localshapley.cli.options import Run
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
@@ -27,34 +28,48 @@ class Data:
     ----------
     rows : DataFrame
         The training rows as they are in the file, without target and owner; its index names them.
-    X, y, X_test, y_test : arrays
-        Prepared for a model; test rows are None where folds take their place.
+    X, X_test : DataFrames
+        What the model gets: prepared rows under the names of their features, or the rows as they are in the file. Test
+        rows are None where folds take their place.
+    y, y_test : arrays
     owner : Series or None
     regression : bool
     preparation : list of str
         How columns were prepared, in words.
+    prepared : bool
+        Whether they were.
     """
 
     rows: pd.DataFrame
-    X: Floats
+    X: pd.DataFrame
     y: AnyArray
-    X_test: Floats | None
+    X_test: pd.DataFrame | None
     y_test: AnyArray | None
     owner: pd.Series | None
     regression: bool
     preparation: list[str]
+    prepared: bool = True
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """The training rows as numbers, between which distances can be measured."""
+        from localshapley.inputs.preparing import prepare
+
+        return self.X.to_numpy() if self.prepared else prepare(self.rows).X
 
 
 def load_data(run: Run) -> Data:
     """Read the tables and prepare them; the preparation is learnt from the training rows."""
-    return _prepared(run, *_read(run))
+    notes: list[str] = []
+    return _prepared(run, *_read(run, notes), notes)
 
 
 def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
     """Read the rows that were valued, wherever they are in the table, and give their values in the same order."""
     from localshapley.cli.saved import valued_rows
 
-    table = _read_train(run)
+    notes: list[str] = []
+    table = _read_train(run, notes)
     left_out = tuple(name for name in (run.owner, *(run.drop or [])) if name is not None)
     rows, valuation = valued_rows(
         valuation, table, run.train, named=run.id is not None, target=run.target, left_out=left_out
@@ -64,55 +79,84 @@ def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
             f"{run.train} has {len(table) - len(rows)} rows that were not valued; value this table, or give the option "
             "--test-size if they were set aside."
         )
-    return _prepared(run, rows, None), valuation
+    return _prepared(run, rows, None, notes), valuation
 
 
-def _prepared(run: Run, train: pd.DataFrame, test: pd.DataFrame | None) -> Data:
+def _prepared(run: Run, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[str]) -> Data:
+    """Prepare the rows for the model; `notes` say what was made of the files."""
+    import pandas as pd
+
     from localshapley.inputs.preparing import labels_of, prepare
 
+    if run.no_prepare and run.category:
+        raise InvalidArgumentError("--category is part of the preparation, which --no-prepare leaves out; drop one.")
     y, regression = _target(train, run)
     owner = _owner(train, run)
     left_out = [name for name in (run.target, run.owner, *(run.drop or [])) if name is not None]
     rows = train.drop(columns=left_out)
     if rows.shape[1] == 0:
         raise LocalShapleyError(f"{run.train} has no columns left to learn from besides {', '.join(left_out)}.")
-    prepared = prepare(rows, None if test is None else test[rows.columns], run.category or ())
+    test_rows = None if test is None else test[rows.columns]
     y_test = None
     if test is not None:
         y_test = labels_of(test[run.target])[0].astype(y.dtype if y.dtype.kind != "U" else str)
-    steps = prepared.steps
+    X, X_test, steps = rows, test_rows, ["nothing: the model gets the table as it is (--no-prepare)"]
+    if not run.no_prepare:
+        prepared = prepare(rows, test_rows, run.category or ())
+        X = pd.DataFrame(prepared.X, index=rows.index, columns=prepared.names)
+        X_test = None if prepared.X_test is None else pd.DataFrame(prepared.X_test, columns=prepared.names)
+        steps = prepared.steps
+    if y.dtype.kind != "U" and not pd.api.types.is_numeric_dtype(train[run.target]):
+        notes.append(
+            f"the target {run.target!r} read as numbers, such as {y.tolist()[0]} for {train[run.target].iloc[0]!r}"
+        )
     if regression and run.task == "auto" and y.dtype.kind in "iu":
-        steps = [*steps, f"the target {run.target!r} treated as amounts; if they are classes: --task classification"]
-    return Data(rows, prepared.X, y, prepared.X_test, y_test, owner, regression, steps)
+        notes.append(f"the target {run.target!r} treated as amounts; if they are classes: --task classification")
+    return Data(rows, X, y, X_test, y_test, owner, regression, steps + notes, prepared=not run.no_prepare)
 
 
-def _read(run: Run) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+def _read(run: Run, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Training rows with their names, and test rows where they are given or set aside."""
     ways = [name for name in ("test", "test_size", "cv") if getattr(run, name) is not None]
     if len(ways) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
         raise InvalidArgumentError(f"{options} cannot be combined; give only one of them.")
-    train = _read_train(run)
+    train = _read_train(run, notes)
     if run.test is not None:
-        test = read_table(run.test, run.encoding)
+        test = read_table(run.test, run.encoding, **_how(run, notes))
         needed = train.columns.difference([run.owner, *(run.drop or [])], sort=False)
         missing = needed.difference(test.columns, sort=False)
         if len(missing):
             raise LocalShapleyError(
                 f"{run.test} lacks the column {missing[0]!r} of {run.train}; both need the same columns."
             )
-        return train, test
+        return train, _with_target(test, run.test, run.target, notes) if run.drop_missing_target else test
     return (train, None) if run.test_size is None else _split(train, run)
 
 
-def _read_train(run: Run) -> pd.DataFrame:
+def _read_train(run: Run, notes: list[str]) -> pd.DataFrame:
     """The table of training rows, with their names; it must have all columns that the options name."""
-    train = named_rows(read_table(run.train, run.encoding), run.train, run.id)
+    train = named_rows(read_table(run.train, run.encoding, **_how(run, notes)), run.train, run.id)
     named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
     for option, name in [*named, *(("--category", name) for name in run.category or [])]:
         if name is not None and name not in train.columns:
             raise _no_column(option, name, train, run.train)
-    return train
+    return _with_target(train, run.train, run.target, notes) if run.drop_missing_target else train
+
+
+def _how(run: Run, notes: list[str]) -> dict[str, Any]:
+    """How tables are read."""
+    return {"sep": run.sep, "once": (run.target, run.id, run.owner), "notes": notes}
+
+
+def _with_target(table: pd.DataFrame, path: Path, target: str, notes: list[str]) -> pd.DataFrame:
+    """The rows that have a target."""
+    there = table[target].notna()
+    if not there.any():
+        raise LocalShapleyError(f"{path} has no row with a target {target!r}.")
+    if not there.all():
+        notes.append(f"left out {int((~there).sum())} rows of {path.name} without a target {target!r}")
+    return table[there]
 
 
 def named_rows(table: pd.DataFrame, path: Path, name: str | None) -> pd.DataFrame:

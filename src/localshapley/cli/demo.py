@@ -19,16 +19,16 @@ def demo(
     import pandas as pd
     from sklearn.neighbors import KNeighborsClassifier
 
-    data = ls.datasets.load("breast_cancer", seed=seed)
+    data, names = ls.datasets.load("breast_cancer", seed=seed), np.array(["malignant", "benign"])
     flipped = np.random.default_rng(seed).choice(len(data.y), size=len(data.y) // 20, replace=False)
-    y = data.y.copy()
-    y[flipped] = 1 - y[flipped]
+    y, y_test = names[data.y], names[data.y_test]
+    y[flipped] = names[1 - data.y[flipped]]
     model = KNeighborsClassifier(n_neighbors=3)
 
     typer.echo(f"Breast Cancer: {len(y)} training rows, {len(flipped)} of them with a flipped label.\n")
-    plan = ls.plan(data.X, y, data.X_test, data.y_test, model=model)
+    plan = ls.plan(data.X, y, data.X_test, y_test, model=model)
     typer.echo(f"{plan}\n")
-    valuation = ls.value(data.X, y, data.X_test, data.y_test, model=model)
+    valuation = ls.value(data.X, y, data.X_test, y_test, model=model)
     typer.echo(f"{valuation}\n")
     lowest = np.argsort(valuation.values)[: len(flipped)]
     typer.echo(
@@ -39,12 +39,18 @@ def demo(
     rows = pd.DataFrame(data.X, columns=data.feature_names).round(2)
     rows.insert(0, "label flipped", np.isin(np.arange(len(y)), flipped))
     valuation.to_frame().to_csv(out / "values.csv")
+    suspects = ls.tasks.suspects(valuation, y, X=data.X)
     ls.report.write_report(
         out / "report.html",
         valuation,
         rows,
-        y=np.array(["malignant", "benign"])[y],
+        y=y,
+        target="diagnosis",
         levels=plan.levels,
+        suspects=suspects,
+        mending=ls.tasks.mending(valuation, suspects, data.X, y, data.X_test, y_test, model=model)
+        if len(suspects)
+        else None,
         title="Breast Cancer, 5 % of labels flipped",
     )
     typer.echo(f"Wrote {out / 'values.csv'} and {out / 'report.html'}.")

@@ -40,7 +40,23 @@ class Run:
     category: Annotated[
         list[str] | None, option("Column whose numbers are codes, not amounts; repeat for more.", DATA)
     ] = None
+    drop_missing_target: Annotated[bool, option("Leave out rows without a target.", DATA, "--drop-missing-target")] = (
+        False
+    )
     encoding: Annotated[str, option("Encoding of text files (default: utf-8).", DATA)] = "utf-8"
+    sep: Annotated[
+        str | None,
+        option("Separator of text files: a character, tab or whitespace (default: found in the file).", DATA),
+    ] = None
+    no_prepare: Annotated[
+        bool,
+        option(
+            "Hand the table to the model as it is, for a pipeline that prepares it itself (default: numbers are "
+            "scaled, gaps filled, and categories become features).",
+            DATA,
+            "--no-prepare",
+        ),
+    ] = False
     model: Annotated[
         str, option("knn (default), tree, forest, svm, logistic, ridge, or module:object.", VALUING, "--model", "-m")
     ] = "knn"
@@ -77,6 +93,15 @@ class Run:
 
 SavedValues = Annotated[
     Path | None, option("Values saved by `value --out values.parquet`, instead of a new run.", DATA, "--values")
+]
+RawCsv = Annotated[
+    bool,
+    option(
+        "Write cells that begin with =, +, - or @ as they are; by default they get a ' in front in .csv and .tsv, as "
+        "spreadsheets would run them.",
+        OUTPUT,
+        "--raw-csv",
+    ),
 ]
 ListOut = Annotated[Path | None, option("Table to write: .csv, .tsv, .parquet or .feather.", OUTPUT, "--out", "-o")]
 

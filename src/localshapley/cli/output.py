@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from localshapley import __version__
 from localshapley.cli.options import OUTPUT, option
+from localshapley.wording import printable
 
 if TYPE_CHECKING:
     import pandas as pd
+
+SHOWN = 20
+"""Rows of a long list that are printed, unless a number of them is asked for."""
 
 
 @dataclass(kw_only=True)
@@ -28,12 +32,14 @@ class Output:
     def status(self, text: str) -> None:
         """Say what is going on."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            print(printable(text), file=sys.stderr, flush=True)
 
     def answer(self, document: dict[str, Any], text: str) -> None:
         """Print what was asked for."""
         if self.json:
             text = json.dumps(plain({"localshapley": __version__, **document}), indent=1, allow_nan=False)
+        else:
+            text = printable(text, keep="\n")
         try:
             print(text, flush=True)
         except BrokenPipeError:  # the reader has closed the pipe, and files are written by now
@@ -65,9 +71,27 @@ def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 def table_text(table: pd.DataFrame, rows: pd.Index | None = None) -> str:
     """A table for a terminal, some of its rows or all of them; lists are joined."""
-    shown = (table if rows is None else table.loc[rows]).copy()
-    for name in shown.columns:
-        if shown[name].map(lambda cell: isinstance(cell, list)).any():
-            shown[name] = [", ".join(map(str, cell[:5])) for cell in shown[name]]
-    text: str = shown.reset_index().to_string(index=False, float_format="{:.4g}".format, max_colwidth=40)
+    import numpy as np
+
+    shown = (table if rows is None else table.loc[rows]).reset_index()
+    for i, dtype in enumerate(shown.dtypes):
+        if dtype.kind not in "biufcmM":
+            shown.isetitem(i, np.array([_cell(cell) for cell in shown.iloc[:, i]], dtype=object))
+    shown.columns = [_cell(name) for name in shown.columns]
+    text: str = shown.to_string(index=False, float_format="{:.4g}".format, max_colwidth=40)
     return text
+
+
+def first_rows(table: pd.DataFrame, whole: bool, option: str = "") -> str:
+    """The text of a table, all or the first rows of it and how to get the rest."""
+    if whole or len(table) <= SHOWN:
+        return table_text(table)
+    ways = f"{option}--out FILE writes all, --json prints all"
+    return f"{table_text(table[:SHOWN])}\n... and {len(table) - SHOWN:,} more; {ways}."
+
+
+def _cell(cell: Any) -> Any:
+    """A cell for a terminal: lists are joined, and text has no control characters."""
+    if isinstance(cell, list):
+        cell = ", ".join(map(str, cell[:5]))
+    return printable(cell) if isinstance(cell, str) else cell

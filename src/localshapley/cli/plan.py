@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import localshapley as ls
-from localshapley.cli.data import load_data
 from localshapley.cli.options import Run, takes_groups
 from localshapley.cli.output import Output
-from localshapley.cli.valuing import arguments
+from localshapley.cli.valuing import arguments, explaining_preparation, loaded
 
 
 @takes_groups
 def plan(run: Run, output: Output) -> None:
     """Show what `value` with the same options would cost, before you run it."""
-    data = load_data(run)
-    found = ls.plan(**arguments(run, data), progress=not output.quiet)
+    data = loaded(run, output)
+    with explaining_preparation(run):
+        found = ls.plan(**arguments(run, data), progress=not output.quiet)
     levels = found.levels
     names = ("n_rows", "n_tests", "model", "score", "support", "method", "chosen", "trainer", "notes")
     document = {

@@ -12,6 +12,7 @@ from localshapley.cli.data import named_rows
 from localshapley.cli.options import takes_groups
 from localshapley.cli.output import Output
 from localshapley.cli.saved import valued_rows
+from localshapley.cli.suspects import judged
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.tables import read_table
 
@@ -56,19 +57,21 @@ def _of_rows(
     """The valuation in the order of the table, and what it adds: the rows, and by their columns suspects and owners."""
     from localshapley.inputs.preparing import labels_of, prepare
 
-    table, name = read_table(train), valuation.to_frame().index.name
+    table, name = read_table(train, once=(target, owner)), valuation.to_frame().index.name
     is_named = name in table.columns
     table = named_rows(table, train, str(name) if is_named else None)
     for option, column in (("--target", target), ("--owner", owner)):
         if column is not None and column not in table.columns:
             raise unknown_name(option, column, table.columns)
+    if target is not None:
+        table = table[table[target].notna()]  # without a target, no row was valued
     left_out = () if owner is None else (owner,)
     table, valuation = valued_rows(valuation, table, train, named=is_named, target=target, left_out=left_out)
     rows = table.drop(columns=[name for name in (target, owner) if name is not None])
     found: dict[str, Any] = {"rows": rows}
     if target is not None:
-        found["y"] = labels_of(table[target])[0]
-        found["suspects"] = ls.tasks.suspects(valuation, found["y"], X=prepare(rows).X)
+        found["y"], found["target"] = labels_of(table[target])[0], target
+        found["suspects"] = judged(valuation, found["y"], prepare(rows).X)[0]
     if owner is not None:
-        found["owners"] = ls.tasks.owners(valuation, table[owner])
+        found["owners"], found["owner"] = ls.tasks.owners(valuation, table[owner]), table[owner]
     return valuation, found

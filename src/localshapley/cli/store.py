@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from localshapley.wording import printable
+
 if TYPE_CHECKING:
     from localshapley.store import Store
 
@@ -30,7 +32,7 @@ def info(path: StorePath) -> None:
     table.columns[1].justify = "right"
     for about, n_coalitions, first, last in held.contents:
         times = (f"{moment.astimezone():%Y-%m-%d %H:%M}" for moment in (first, last))
-        table.add_row(Text(_one_line(about), overflow="fold"), f"{n_coalitions:,}", *times)
+        table.add_row(Text(printable(about), overflow="fold"), f"{n_coalitions:,}", *times)
     typer.echo(
         f"{held.path}: {held.n_coalitions:,} coalitions, {held.n_scores:,} scores, {held.bytes / 1e6:,.1f} MB on disk"
     )
@@ -51,7 +53,7 @@ def verify(path: StorePath) -> None:
     """Read and check everything in a store; the exit status is 1 if something is wrong."""
     with _opened(path) as store:
         problems = store.verify()
-    typer.echo("\n".join(problems) or "sound")
+    typer.echo(printable("\n".join(problems), keep="\n") or "sound")
     if problems:
         raise typer.Exit(1)
 
@@ -69,10 +71,5 @@ def _opened(path: Path) -> Iterator[Store]:
         with Store(path) as store:
             yield store
     except (StoreError, OSError) as error:
-        typer.echo(_one_line(str(error)), err=True)
+        typer.echo(printable(str(error)), err=True)
         raise typer.Exit(1) from error
-
-
-def _one_line(text: str) -> str:
-    """Replace characters that could change the look of the terminal."""
-    return "".join(c if c.isprintable() else " " for c in text)

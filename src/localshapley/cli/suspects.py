@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import warnings
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import localshapley as ls
-from localshapley.cli.options import ListOut, Run, SavedValues, takes_groups
-from localshapley.cli.output import Output, as_records, table_text
-from localshapley.cli.valuing import about, check_folder, end, saved_or_valued, whole_or_share
+from localshapley.cli.options import ListOut, RawCsv, Run, SavedValues, takes_groups
+from localshapley.cli.output import Output, as_records, first_rows
+from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, saved_or_valued, whole_or_share
+from localshapley.errors import LocalShapleyWarning
 from localshapley.inputs.tables import write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from localshapley.tasks import Verdict
 
 
 @takes_groups
@@ -25,19 +32,45 @@ def suspects(
     ] = None,
     values: SavedValues = None,
     out: ListOut = None,
+    raw_csv: RawCsv = False,
 ) -> None:
     """List the rows that are probably mislabelled, with the neighbours that contradict them."""
     check_folder(out)
     data, valuation = saved_or_valued(run, values, output)
-    found = ls.tasks.suspects(valuation, data.y, X=data.X, n=None if n is None else whole_or_share(n))
+    found, verdict = judged(valuation, data.y, data.numbers, None if n is None else whole_or_share(n))
+    written = ""
     if out is not None:
         rows = found.join(data.rows)
-        write_table(rows.assign(neighbours=[", ".join(map(str, near)) for near in rows["neighbours"]]), out)
-    text = [f"{len(found)} of {len(data.y)} rows are suspected of a wrong {run.target}" + (":" if len(found) else ".")]
+        rows = rows.assign(neighbours=[", ".join(map(str, near)) for near in rows["neighbours"]])
+        written = guarded_in_words(write_table(rows, out, raw=raw_csv))
+    text = [f"{len(found):,} of {len(data.y):,} rows are suspected of a wrong {run.target}"]
+    text += [f"by class: {verdict.classes}"] if verdict.classes else []
+    text += [f"held out: {verdict.skill}"] if verdict.skill is not None else []
+    text += [f"caution: {caution}" for caution in verdict.cautions]
     if len(found):
-        text.append(table_text(found))
+        text += ["", first_rows(found, n is not None and n >= 1, f"-n {len(found)} shows all, "), ""]
     elif n is None:
         text.append("No row both does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious.")
-    text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}"] if out is not None else [])
-    output.answer({**about(valuation, data), "suspects": as_records(found)}, "\n".join(text))
+    text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}{written}"] if out is not None else [])
+    document = {**about(valuation, data), **as_document(verdict), "suspects": as_records(found)}
+    output.answer(document, "\n".join(text).rstrip())
     end(valuation)
+
+
+def judged(valuation: ls.Valuation, y: Any, X: Any, n: float | None = None) -> tuple[pd.DataFrame, Verdict]:
+    """The suspects, and what they amount to, which says what would otherwise be a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LocalShapleyWarning)
+        found = ls.tasks.suspects(valuation, y, X=X, n=n)
+    return found, ls.tasks.verdict(valuation, y, found)
+
+
+def as_document(verdict: Verdict) -> dict[str, Any]:
+    """A verdict for a document."""
+    return {
+        "n_suspects": verdict.n_suspects,
+        "by_class": None if verdict.by_class is None else as_records(verdict.by_class),
+        "harm": verdict.harm,
+        "harm_stderr": verdict.harm_stderr,
+        "cautions": verdict.cautions,
+    }

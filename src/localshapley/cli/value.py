@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import localshapley as ls
 from localshapley.cli.data import Data
-from localshapley.cli.options import OUTPUT, Run, option, takes_groups
-from localshapley.cli.output import Output, as_records, table_text
+from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
+from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import find_shape
-from localshapley.cli.valuing import about, check_folder, end, problem, valued
-from localshapley.errors import InvalidArgumentError
+from localshapley.cli.suspects import judged
+from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, problem, valued
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.tables import kind_of, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from localshapley.tasks import Curves
+    from localshapley.tasks import Curves, Mending
 
 CURVE_ROWS = 2000
 """Selection curves are drawn by default for tables of up to this many training rows."""
@@ -32,13 +33,16 @@ class Files:
         Path | None,
         option("Values to write: .parquet (keeps everything), .csv, .tsv or .feather.", OUTPUT, "--out", "-o"),
     ] = None
+    raw_csv: RawCsv = False
     report: Annotated[Path | None, option("Report to write: .html.", OUTPUT)] = None
     title: Annotated[str | None, option("Title of the report.", OUTPUT)] = None
     image_shape: Annotated[str | None, option("Show rows as images in the report, such as 28x28.", OUTPUT)] = None
     curves: Annotated[
         bool | None,
         option(
-            "Selection curves in the report (default: for up to 2,000 training rows).", OUTPUT, "--curves/--no-curves"
+            "Selection curves, and what mending suspects would bring, in the report (default: for up to 2,000 rows).",
+            OUTPUT,
+            "--curves/--no-curves",
         ),
     ] = None
     check_locality: Annotated[
@@ -51,13 +55,13 @@ def value(run: Run, files: Files, output: Output) -> None:
     """Value every row of a table by what it contributes to a model's predictions."""
     _check(run, files)
     data, valuation = valued(run, output)
-    rows, written = _labelled(valuation, data), {}
+    rows, written, guarded = _labelled(valuation, data), {}, ""
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
     if files.out is not None:
         if files.out.suffix == ".parquet":
             _as_in_the_file(valuation, data).save(files.out)
         else:
-            write_table(rows, files.out)
+            guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
         written["values"] = str(files.out)
     if files.report is not None:
         _write_report(run, files, data, valuation, owners, output)
@@ -68,8 +72,8 @@ def value(run: Run, files: Files, output: Output) -> None:
     text += ["", "Worst", table_text(rows, valuation.bottom(5).index)]
     if owners is not None:
         document["owners"] = as_records(owners)
-        text += ["", "Owners", table_text(owners)]
-    text += ["", *(f"Wrote {path}" for path in written.values())]
+        text += ["", "Owners", first_rows(owners, whole=False)]
+    text += ["", *(f"Wrote {path}{guarded if what == 'values' else ''}" for what, path in written.items())]
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
 
@@ -109,10 +113,13 @@ def _write_report(
     given = problem(run, data)
     of_rows: dict[str, Any] = {}
     if valuation.unit == "row":
+        suspects, _ = judged(valuation, data.y, data.numbers)
         of_rows = {
             "rows": data.rows,
             "y": data.y,
-            "suspects": ls.tasks.suspects(valuation, data.y, X=data.X),
+            "owner": data.owner,
+            "suspects": suspects,
+            "mending": _mending(files, valuation, suspects, given, output),
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
     ls.report.write_report(
@@ -124,8 +131,24 @@ def _write_report(
         gap=ls.locality_gap(**given, progress=not output.quiet) if files.check_locality else None,
         image_shape=find_shape(files.image_shape),
         preparation=data.preparation,
+        target=run.target,
         title=files.title or f"What the rows of {run.train.name} are worth",
     )
+
+
+def _mending(
+    files: Files, valuation: ls.Valuation, suspects: pd.DataFrame, given: dict[str, Any], output: Output
+) -> Mending | None:
+    """What mending the suspects would bring, which takes three trainings for each fold, where curves are drawn."""
+    few = len(valuation.values) <= CURVE_ROWS if files.curves is None else files.curves
+    if not few or not 0 < len(suspects) <= len(valuation.values) / 2:
+        return None
+    names = ("X", "y", "X_test", "y_test", "model", "cv", "seed")
+    try:
+        return ls.tasks.mending(valuation, suspects, **{name: given[name] for name in names})
+    except LocalShapleyError as error:  # such as too few rows left to train on
+        output.status(f"what mending the suspects would bring is left out: {error}")
+        return None
 
 
 def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: Any, output: Output) -> Curves | None:

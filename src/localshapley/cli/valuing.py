@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, asdict, fields, replace
 from importlib import import_module
-from inspect import isabstract
+from inspect import isabstract, isroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ import localshapley as ls
 from localshapley.cli.data import Data, load_data, load_valued
 from localshapley.cli.options import INTERRUPTED, Run
 from localshapley.cli.output import Output
-from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.errors import InvalidArgumentError, RefusedByModelError, unknown_name
 
 if TYPE_CHECKING:
     from localshapley.supports import Support
@@ -31,14 +33,12 @@ NUMBERS: dict[Any, Any] = {"int": int, "float": float, int: int, float: float}
 
 def problem(run: Run, data: Data) -> dict[str, Any]:
     """What is played: the arguments that say which rows, model, support and score."""
-    import pandas as pd
-
     if run.play_owners and data.owner is None:
         raise InvalidArgumentError("--play-owners needs the column that names the owners: --owner COLUMN.")
     return {
-        "X": pd.DataFrame(data.X, index=data.rows.index),  # so that values are indexed by the names of the rows
+        "X": data.X,
         "y": data.y,
-        "X_test": None if data.X_test is None else pd.DataFrame(data.X_test),
+        "X_test": data.X_test,
         "y_test": data.y_test,
         "model": find_model(run.model, data.regression),
         "cv": None if data.X_test is not None else (run.cv or 5),
@@ -64,14 +64,30 @@ def arguments(run: Run, data: Data) -> dict[str, Any]:
 
 def valued(run: Run, output: Output) -> tuple[Data, ls.Valuation]:
     """Read the data and value its rows; an interruption leaves what is known so far."""
-    data = load_data(run)
-    _say_prepared(run, data, output)
+    data = loaded(run, output)
     try:
-        return data, ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
+        with explaining_preparation(run):
+            valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
+        return data, replace(valuation, digests=None)  # its rows are at hand, prepared or not
     except KeyboardInterrupt:
         kept = f"; {run.store} keeps what was trained, and the same command resumes from it" if run.store else ""
         output.status(f"stopped before the first estimate{kept}")
         raise
+
+
+@contextmanager
+def explaining_preparation(run: Run) -> Iterator[None]:
+    """Say in the error of a model that refuses the table what it was given."""
+    try:
+        yield
+    except RefusedByModelError as error:
+        given = (
+            "The model was given the table as it is (--no-prepare), so it must encode words and fill gaps itself."
+            if run.no_prepare
+            else "The model was given the table prepared: numbers scaled, gaps filled, and a feature such as color_red "
+            "for each category; a pipeline that prepares the table itself needs --no-prepare."
+        )
+        raise RefusedByModelError(f"{error} {given}") from error
 
 
 def saved_or_valued(run: Run, values: Path | None, output: Output) -> tuple[Data, ls.Valuation]:
@@ -83,6 +99,13 @@ def saved_or_valued(run: Run, values: Path | None, output: Output) -> tuple[Data
     data, valuation = load_valued(run, ls.load(values))
     _say_prepared(run, data, output)
     return data, valuation
+
+
+def loaded(run: Run, output: Output) -> Data:
+    """Read the data, and say what was made of it."""
+    data = load_data(run)
+    _say_prepared(run, data, output)
+    return data
 
 
 def _say_prepared(run: Run, data: Data, output: Output) -> None:
@@ -102,6 +125,7 @@ def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
         "stored": cost.stored,
         "seconds": cost.seconds,
         "preparation": data.preparation,
+        "skill": None if valuation.skill is None else asdict(valuation.skill),
     }
 
 
@@ -118,6 +142,12 @@ def whole_or_share(n: float) -> float:
     return int(n) if n >= 1 else n
 
 
+def guarded_in_words(cells: int) -> str:
+    """What was done to cells that a spreadsheet would run."""
+    marked = "1 cell that begins" if cells == 1 else f"{cells:,} cells that begin"
+    return f" ({marked} with =, +, - or @ got a ' in front; --raw-csv leaves it out)" if cells else ""
+
+
 def end(valuation: ls.Valuation) -> None:
     """End a command after its answer; the exit status says if the run was cut short."""
     if valuation.stopped == "interrupted":
@@ -125,7 +155,7 @@ def end(valuation: ls.Valuation) -> None:
 
 
 def find_model(name: str, regression: bool) -> Any:
-    """The model behind `--model`: a name, or an estimator (or its class) somewhere in a module."""
+    """The model behind `--model`: a name, or an estimator (or a class or function that makes it) in a module."""
     from localshapley.inputs.named import NAMES, named
 
     if ":" not in name:
@@ -138,7 +168,7 @@ def find_model(name: str, regression: bool) -> Any:
         found: Any = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-        return found() if isinstance(found, type) else found
+        return found() if isinstance(found, type) or isroutine(found) else found
     except (ImportError, AttributeError, TypeError) as error:
         raise InvalidArgumentError(
             f"--model {name} could not be imported ({error}); give a module that can be imported and an estimator in "

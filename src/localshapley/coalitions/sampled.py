@@ -98,6 +98,13 @@ class Collection:
         """Largest absolute score of a game; 1 while all scores are 0."""
         return float(np.abs(self.scores).max(initial=0.0)) or 1.0
 
+    def ranges(self) -> Floats:
+        """Range of the scores of each game so far; at least a hundredth of the largest score of any."""
+        low, high = np.full((2, self.graph.n_games), np.inf)
+        np.minimum.at(low, self.games, self.scores)
+        np.minimum.at(high, self.games, -self.scores)
+        return np.maximum(np.where(np.isfinite(low), -high - low, 0.0), 0.01 * self.scale)
+
     def reserve(self, n_rows: int, n_players: int) -> None:
         """Make room for `n_rows` more rows and `n_players` more players."""
         from localshapley.kernels.draws import rehash

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.indexes import check_answer, check_order, index_of, notes_on_names
+from localshapley.inputs.numbers import check_size
 
 MANY_NUMBERS = 50
 """Whole numbers with up to this many different values are classes, with more they are amounts."""
@@ -27,6 +30,8 @@ class Data:
     y, y_test : array of shape (n_rows,)
     ids : pandas Index or None
         The index of the user's table.
+    notes : list of str
+        What the user should know about the tables.
     """
 
     X: Any
@@ -34,10 +39,12 @@ class Data:
     X_test: Any
     y_test: AnyArray
     ids: pd.Index | None = None
+    notes: list[str] = field(default_factory=list)
 
 
 def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
     """Check rows and labels; both tables have the same columns and the same form: frames, arrays or CSR matrices."""
+    notes = _check_tables(X, y, "X", "y") + _check_tables(X_test, y_test, "X_test", "y_test")
     rows, test_rows = _read_rows("X", X), _read_rows("X_test", X_test)
     labels = _read_labels("y", y, rows.shape[0], "X")
     test_labels = _read_labels("y_test", y_test, test_rows.shape[0], "X_test")
@@ -46,29 +53,39 @@ def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
             f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
         )
     rows, test_rows = _in_one_form(rows, test_rows)
-    return Data(rows, labels, test_rows, test_labels, _index_of(X, y))
+    return Data(rows, labels, test_rows, test_labels, index_of(X, y), notes + notes_on_names(X))
 
 
 def read_table(X: Any, y: Any) -> Data:
     """Check rows and labels that will test each other in folds."""
+    notes = _check_tables(X, y, "X", "y")
     rows = _read_rows("X", X)
     labels = _read_labels("y", y, rows.shape[0], "X")
-    return Data(rows, labels, None, labels[:0], _index_of(X, y))
+    return Data(rows, labels, None, labels[:0], index_of(X, y), notes + notes_on_names(X))
 
 
 def known_table(X: Any) -> Any:
     """Tables of other libraries (polars, pyarrow) as pandas, sparse ones in a form that can be indexed by rows."""
     if sparse.issparse(X):
         return sparse.csr_matrix(X)
+    X = _collected(X)
     return X.to_pandas().rename_axis("row") if hasattr(X, "to_pandas") else X
 
 
-def _index_of(X: Any, y: Any) -> pd.Index | None:
-    return X.index if isinstance(X, pd.DataFrame) else y.index if isinstance(y, pd.Series) else None
+def _check_tables(X: Any, y: Any, rows_name: str, name: str) -> list[str]:
+    """Check that rows and labels belong together, as far as their indexes and names tell."""
+    check_answer(X, y)
+    return check_order(name, y, rows_name, X)
+
+
+def _collected(table: Any) -> Any:
+    """A polars LazyFrame as the table that it describes; anything else as it is."""
+    return table.collect() if hasattr(table, "collect") and hasattr(table, "collect_schema") else table
 
 
 def _read_rows(name: str, X: Any) -> Any:
     """Rows as a float array, a CSR matrix or a DataFrame."""
+    X = known_table(X)
     if X is None:
         raise InvalidArgumentError(
             f"{name} is missing; give training rows and test rows (X, y, X_test, y_test), or only X, y and cv=5."
@@ -92,6 +109,11 @@ def _read_array(name: str, X: Any) -> AnyArray:
         rows = np.asarray(X)
     except ValueError:
         raise InvalidArgumentError(f"{name} has rows of different lengths; give each the same features.") from None
+    if rows.ndim == 1 and rows.dtype.kind in "OUS" and len(rows) and isinstance(rows[0], str | bytes):
+        raise InvalidArgumentError(
+            f"{name} holds one text per row; give a table of numbers, such as TfidfVectorizer().fit_transform({name}), "
+            "or a DataFrame with a column of texts and a Pipeline that encodes it."
+        )
     if rows.ndim != 2:
         advice = {1: f"reshape one feature with {name}.reshape(-1, 1)"}.get(
             rows.ndim, f"flatten each row with {name}.reshape(len({name}), -1)"
@@ -110,7 +132,7 @@ def _read_array(name: str, X: Any) -> AnyArray:
 def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
     if y is None:
         raise InvalidArgumentError(f"{name} is missing; give one label or number for each row of {rows_name}.")
-    labels = np.asarray(y)
+    labels = np.asarray(_collected(y))
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -123,6 +145,11 @@ def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
     if len(missing):
         raise InvalidArgumentError(
             f"{name} is missing (NaN) in {len(missing)} places, first at row {missing[0]}; drop or fill these rows."
+        )
+    if labels.dtype.kind in "mM" or isinstance(labels[0], date | timedelta):
+        raise InvalidArgumentError(
+            f"{name} holds dates or times; give numbers to predict, such as ({name} - {name}.min()).dt.days, or "
+            f"classes, such as {name}.dt.year."
         )
     if labels.dtype == object and all(isinstance(label, str) for label in labels):
         labels = labels.astype(str)
@@ -173,6 +200,7 @@ def as_amounts(name: str, y: AnyArray) -> AnyArray:
     if not np.isfinite(numbers).all():
         where = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise InvalidArgumentError(f"{name} is infinite at row {where}; drop or clip it.")
+    check_size(name, numbers)
     return numbers
 
 

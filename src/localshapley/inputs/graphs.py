@@ -10,6 +10,8 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.data import read_data
+from localshapley.inputs.indexes import check_order
+from localshapley.inputs.numbers import check_size
 from localshapley.inputs.task import Task, make_task
 
 
@@ -25,6 +27,8 @@ class NodeData(NamedTuple):
         As they were given; those of nodes that are neither in `train` nor in `test` may be anything.
     train, test : arrays
         Node numbers; no node is in both.
+    notes : tuple of str
+        What the user should know about the tables.
     """
 
     edges: sparse.csr_array
@@ -32,16 +36,19 @@ class NodeData(NamedTuple):
     labels: AnyArray
     train: Ints
     test: Ints
+    notes: tuple[str, ...] = ()
 
     def task(self, *, score: Any = None, empty: float | None = None, seed: int = 0) -> tuple[Task, list[str]]:
         """The task of a classifier with probabilities, and what the user should know."""
         X, y = self.features, self.labels
         data = read_data(X[self.train], y[self.train], X[self.test], y[self.test])
-        return make_task(data, classifies=True, has_proba=True, score=score, empty=empty, seed=seed)
+        task, notes = make_task(data, classifies=True, has_proba=True, score=score, empty=empty, seed=seed)
+        return task, [*notes, *self.notes]
 
 
 def read_graph(adjacency: Any, X: Any, y: Any, train: Any, test: Any) -> NodeData:
     """Read the first arguments of `value_nodes`."""
+    notes = check_order("y", y, "X", X)
     features = read_features(X)
     n_nodes = features.shape[0]
     edges = read_edges(adjacency, n_nodes)
@@ -53,7 +60,7 @@ def read_graph(adjacency: Any, X: Any, y: Any, train: Any, test: Any) -> NodeDat
         raise InvalidArgumentError(
             f"train and test share {len(both)} nodes, first {both[0]}; a node is either valued or scored."
         )
-    return NodeData(edges, features, labels, nodes, test_nodes)
+    return NodeData(edges, features, labels, nodes, test_nodes, tuple(notes))
 
 
 def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
@@ -106,6 +113,7 @@ def read_features(X: Any) -> sparse.csr_array:
         raise InvalidArgumentError(f"X must have two dimensions (nodes, features); got {features.ndim}.")
     if not np.isfinite(features.data).all():
         raise InvalidArgumentError("X holds missing values (NaN) or infinity; fill or clip these entries.")
+    check_size("X", features.data)
     features.sum_duplicates()
     features.eliminate_zeros()
     return features

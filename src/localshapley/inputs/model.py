@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
+from inspect import isroutine
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,19 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from localshapley.arrays import AnyArray
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, RefusedByModelError
 from localshapley.inputs.data import Data, as_array, numbers_in
+from localshapley.inputs.numbers import check_size
 
 
 def check_estimator(estimator: Any) -> None:
     """Refuse anything but a classifier or regressor of scikit-learn's kind that takes rows of features."""
     if isinstance(estimator, type):
         raise InvalidArgumentError(f"model is a class; give an instance of it: {estimator.__name__}().")
+    if isroutine(estimator) or isinstance(estimator, partial):
+        name = getattr(estimator, "__name__", "it")
+        name = "it" if name == "<lambda>" else name
+        raise InvalidArgumentError(f"model is a function; if it makes the model, call it: model={name}().")
     if not hasattr(estimator, "fit") or not hasattr(estimator, "predict") or not hasattr(estimator, "get_params"):
         raise InvalidArgumentError(
             f"model must be a scikit-learn estimator, a name or a localshapley.models object; got {estimator!r}."
@@ -51,6 +58,7 @@ def fitting(data: Data, estimator: Any) -> Data:
         values = numbers_in(table)
         if np.isinf(values).any():
             raise InvalidArgumentError(f"{name} holds infinity; drop or clip these entries.")
+        check_size(name, values)
         if np.isnan(values).any() and not _takes_missing(estimator):
             raise InvalidArgumentError(
                 f"{name} holds {int(np.isnan(values).sum())} missing values (NaN), which "
@@ -115,9 +123,20 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
             warnings.simplefilter("ignore")
             return seeded(estimator, seed).fit(X, y)
     except (ValueError, TypeError) as error:
-        raise InvalidArgumentError(
+        raise RefusedByModelError(
             f"model {on_one_line(estimator)} cannot be trained on all of X and y: {error}"
         ) from error
+
+
+def predict(reference: Any, X: Any) -> AnyArray:
+    """What a trained model predicts for rows."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return np.asarray(reference.predict(X)).ravel()
+    except Exception as error:
+        name = on_one_line(reference)
+        raise InvalidArgumentError(f"model {name} cannot predict, though it could be trained: {error}") from error
 
 
 def check_decisions(reference: Any, score: str) -> None:

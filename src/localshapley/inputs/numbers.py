@@ -6,7 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError
+
+LARGEST = 1e150
+"""Sums of squares of numbers up to this are finite, however many there are."""
 
 
 def check_whole(name: str, value: Any, *, least: int = 1, optional: bool = False) -> None:
@@ -42,6 +46,39 @@ def check_number(
         bounds += [f"at most {most:g}"] if most < np.inf else []
         kind = f"a number {' and '.join(bounds)}" if bounds else "a finite number"
         raise InvalidArgumentError(f"{name} must be {kind}; got {value!r}.")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Refuse anything but True and False.
+
+    >>> check_flag("per_test", "yes")
+    Traceback (most recent call last):
+    localshapley.errors.InvalidArgumentError: per_test must be True or False; got 'yes'.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgumentError(f"{name} must be True or False; got {value!r}.")
+
+
+def check_size(name: str, numbers: AnyArray) -> None:
+    """Refuse numbers whose squares are too large, or all too small, for floating point: nothing could be measured.
+
+    >>> check_size("X", np.array([1e300, 2.0]))
+    Traceback (most recent call last):
+    localshapley.errors.InvalidArgumentError: X holds 1e+300, and numbers beyond 1e+150 overflow when they are \
+squared, as distances and errors are; divide it by a large number, or drop what is not a measurement.
+    """
+    finite = np.isfinite(numbers)
+    largest = float(max(numbers.max(initial=0.0, where=finite), -numbers.min(initial=0.0, where=finite)))
+    if largest > LARGEST:
+        raise InvalidArgumentError(
+            f"{name} holds {largest:.3g}, and numbers beyond {LARGEST:g} overflow when they are squared, as distances "
+            "and errors are; divide it by a large number, or drop what is not a measurement."
+        )
+    if 0 < largest < 1 / LARGEST:
+        raise InvalidArgumentError(
+            f"{name} holds nothing larger than {largest:.3g}, and numbers below {1 / LARGEST:g} vanish when they are "
+            "squared, as distances and errors are; multiply it by a large number."
+        )
 
 
 def check_n_jobs(n_jobs: Any) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,22 +19,51 @@ TEXT = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 BINARY = (".parquet", ".pq", ".feather", ".arrow", ".ipc")
 PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}
 SEPARATORS = ",;\t|"
+WHITESPACE = r"\s+"
+NAMED_SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|", "whitespace": WHITESPACE, "\\t": "\t"}
 LONGEST_HEADER = 2**20
+FIRST_LINES = 20
+"""Number of lines that tell how a text file is separated."""
+RUNS = re.compile(r"\s*[=+\-@\t\r].", re.DOTALL)
+"""How a cell begins that a spreadsheet may run as a formula."""
+NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?%?", re.IGNORECASE)
+"""A cell that a spreadsheet reads as a number."""
 
 
-def read_table(path: str | Path, encoding: str = "utf-8") -> pd.DataFrame:
+def read_table(
+    path: str | Path,
+    encoding: str = "utf-8",
+    *,
+    sep: str | None = None,
+    once: Iterable[str | None] = (),
+    notes: list[str] | None = None,
+) -> pd.DataFrame:
     """Read a table; errors say in one line what is wrong with a file.
 
-    Text files may be compressed (`.csv.gz`), and separated by commas, semicolons, tabs or bars.
+    Parameters
+    ----------
+    path : path
+        Text files may be compressed (`.csv.gz`), and separated by commas, semicolons, tabs, bars or whitespace.
+    encoding : str
+        Of text files.
+    sep : str, optional
+        Separator of text files: a character, or a name of `NAMED_SEPARATORS`; by default found in the first lines.
+    once : names
+        Columns that may be there only once. Others that share a name become `a`, `a.1`, `a.2`.
+    notes : list of str, optional
+        Takes what the user should know about the file.
     """
     path = Path(path)
     kind = kind_of(path)
+    notes = [] if notes is None else notes
     if not path.is_file():
         raise LocalShapleyError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a table.")
     if path.stat().st_size == 0:
         raise LocalShapleyError(f"{path} is empty.")
     try:
-        table = _read_text(path, encoding) if kind in TEXT else _read_binary(path, kind)
+        table, names = _read_text(path, encoding, sep, notes) if kind in TEXT else _read_binary(path, kind)
+    except InvalidArgumentError:
+        raise
     except UnicodeDecodeError as error:
         raise LocalShapleyError(
             f"{path} is not {encoding} text (byte {error.object[error.start]:#04x}); save it as UTF-8, or name its "
@@ -45,24 +78,91 @@ def read_table(path: str | Path, encoding: str = "utf-8") -> pd.DataFrame:
         raise LocalShapleyError(
             f"{path} has {table.shape[0]} rows and {table.shape[1]} columns; nothing can be learnt from it."
         )
-    table.columns = table.columns.map(str)
-    repeated = table.columns[table.columns.duplicated()]
-    if len(repeated):
-        raise LocalShapleyError(f"{path} has the column {repeated[0]!r} twice; give each a name of its own.")
+    table.columns = distinct([str(name) for name in table.columns])
+    _check_names(path, names, {name.strip() for name in once if name is not None}, notes)
     return table
 
 
-def write_table(table: pd.DataFrame, path: str | Path) -> None:
-    """Write a table with its index as the first column."""
+def distinct(names: list[str]) -> list[str]:
+    """Names that differ: the second `a` becomes `a.1`.
+
+    >>> distinct(["a", "b", "a", "a.1"])
+    ['a', 'b', 'a.2', 'a.1']
+    """
+    taken, seen, made = set(names), set[str](), []
+    for name in names:
+        new, n = name, 0
+        while new in seen or (n and new in taken):
+            n += 1
+            new = f"{name}.{n}"
+        seen.add(new)
+        made.append(new)
+    return made
+
+
+def _check_names(path: Path, names: list[str], once: set[str], notes: list[str]) -> None:
+    """Refuse names that share one of `once`, which would be taken for features; note others that repeat."""
+    repeated = {name: count for name, count in Counter(map(str.strip, names)).items() if name and count > 1}
+    for name, count in repeated.items():
+        if name in once:
+            raise LocalShapleyError(
+                f"{path} has the column {name!r} {count} times, and which one is meant is unknown; give each a name of "
+                "its own, or delete the others."
+            )
+        notes.append(
+            f"{path.name} has the column {name!r} {count} times; each was used, the later ones as {name}.1, ..."
+        )
+
+
+def write_table(table: pd.DataFrame, path: str | Path, *, raw: bool = False) -> int:
+    """Write a table with its index as the first column; returns how many cells were guarded.
+
+    Spreadsheets run cells that begin with ``=``, ``+``, ``-`` or ``@``: in text files these get a ``'`` in front,
+    unless they are numbers or `raw` is set.
+    """
     path = Path(path)
     kind = kind_of(path)
-    with_index = table.reset_index()
+    with_index, guarded = table.reset_index(), 0
     if kind in TEXT:
+        if not raw:
+            with_index, guarded = _guarded(with_index)
         with_index.to_csv(path, sep=TEXT[kind], index=False)
     elif kind in (".parquet", ".pq"):
         with_index.to_parquet(path, index=False)
     else:
         with_index.to_feather(path)
+    return guarded
+
+
+def _guarded(table: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """The table with a mark before each text that a spreadsheet would run, and the number of these."""
+    out, n = table.copy(), 0
+    for i, dtype in enumerate(table.dtypes):
+        if dtype.kind in "biufcmM":
+            continue
+        cells = table.iloc[:, i].tolist()
+        marked = [guard(cell) for cell in cells]
+        changed = sum(a is not b for a, b in zip(cells, marked, strict=True))
+        if changed:
+            out.isetitem(i, marked)
+            n += changed
+    out.columns = [guard(name) for name in table.columns]
+    return out, n
+
+
+def guard(cell: Any) -> Any:
+    """A text that a spreadsheet would run, with a mark in front; anything else as it is.
+
+    >>> guard("=1+1"), guard("-3.5"), guard("-rm"), guard(-3)
+    ("'=1+1", '-3.5', "'-rm", -3)
+    """
+    runs = isinstance(cell, str) and RUNS.match(cell) and not NUMBER.fullmatch(cell.strip())
+    return f"'{cell}" if runs else cell
+
+
+def unguard(cell: Any) -> Any:
+    """A text as it was before `guard`."""
+    return cell[1:] if isinstance(cell, str) and cell[:1] == "'" and guard(cell[1:]) == cell else cell
 
 
 def kind_of(path: str | Path) -> str:
@@ -75,7 +175,8 @@ def kind_of(path: str | Path) -> str:
     return kind
 
 
-def _read_text(path: Path, encoding: str) -> pd.DataFrame:
+def _read_text(path: Path, encoding: str, sep: str | None, notes: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """The table, and the names in its header as they are."""
     import pandas as pd
 
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
@@ -85,32 +186,88 @@ def _read_text(path: Path, encoding: str) -> pd.DataFrame:
                 raise ValueError("it does not hold text")
     module: Any = import_module(PACKED[path.suffix.lower()]) if path.suffix.lower() in PACKED else None
     with path.open(encoding=encoding) if module is None else module.open(path, "rt", encoding=encoding) as lines:
-        header = lines.readline(LONGEST_HEADER)
+        first = [lines.readline(LONGEST_HEADER) for _ in range(FIRST_LINES)]
+    header = first[0]
     if not header.replace("\t", "").strip().isprintable() or len(header) == LONGEST_HEADER:
         raise ValueError("it does not start with the names of columns")
-    separator = max(SEPARATORS, key=header.count)
-    how: dict[str, Any] = {"sep": separator, "encoding": encoding, "skipinitialspace": True, "low_memory": False}
+    separator = _separator(first) if sep is None else _named_separator(sep)
+    how: dict[str, Any] = {
+        "sep": separator,
+        "encoding": encoding,
+        "skipinitialspace": separator != " ",
+        "low_memory": False,
+    }
     table: pd.DataFrame = pd.read_csv(path, **how)
+    cells = [len(row) for row in _cells(first[:2], separator)]
+    if len(cells) > 1 and cells[1] > cells[0]:  # pandas takes cells beyond the header for names of the rows
+        if table.iloc[:, -1].isna().all():
+            how["index_col"] = False
+            table = pd.read_csv(path, **how)
+        else:
+            notes.append(f"lines of {path.name} have more cells than its header; the first were left out as row names")
     if separator != "," and _has_decimal_commas(table):
         table = pd.read_csv(path, **how, decimal=",")
-    return table
+    names = pd.read_csv(path, **how, header=None, nrows=1, dtype=str).iloc[0].fillna("").tolist()
+    return table, names
+
+
+def _separator(lines: list[str]) -> str:
+    """The separator that is most frequent in the header; whitespace if there is none and words fall into columns."""
+    found = max(SEPARATORS, key=lines[0].count)
+    if found in lines[0]:
+        return found
+    return next((blank for blank in (WHITESPACE, " ") if _in_columns(_cells(lines, blank))), found)
+
+
+def _in_columns(rows: list[list[str]]) -> bool:
+    """Whether lines have several cells, as many as the header or, where rows have names, one more."""
+    return len(rows) > 1 and len(rows[0]) > 1 and all(len(row) - len(rows[0]) in (0, 1) for row in rows)
+
+
+def _cells(lines: list[str], separator: str) -> list[list[str]]:
+    """Cells of lines; none where one is too long to be split here."""
+    skip, lines = separator != " ", [line.rstrip("\r\n") for line in lines]
+    if separator == WHITESPACE:
+        lines, separator = [line.strip() for line in lines], " "
+    try:
+        return list(csv.reader((line for line in lines if line), delimiter=separator, skipinitialspace=skip))
+    except csv.Error:
+        return []
+
+
+def _named_separator(sep: str) -> str:
+    found = NAMED_SEPARATORS.get(sep, sep)
+    if len(found) != 1 and found != WHITESPACE:
+        raise InvalidArgumentError(
+            f"the separator must be one character or one of {', '.join(list(NAMED_SEPARATORS)[:-1])}; got {sep!r}."
+        )
+    return found
 
 
 def _has_decimal_commas(table: pd.DataFrame) -> bool:
-    """Whether a column of text holds nothing but numbers with commas."""
+    """Whether a column of text holds nothing but numbers with commas, and not all of them separate thousands."""
     words = (table[name].dropna().astype(str) for name in table.columns if table[name].dtype.kind not in "biufMm")
-    return any(len(column) and column.str.fullmatch(r"[-+]?\d*,?\d+(e[-+]?\d+)?").all() for column in words)
+    for column in words:
+        if column.str.fullmatch(r"[-+]?\d*,?\d+(e[-+]?\d+)?").all():
+            with_comma = column[column.str.contains(",")]
+            if not with_comma.str.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}").all():
+                return True
+    return False
 
 
-def _read_binary(path: Path, kind: str) -> pd.DataFrame:
+def _read_binary(path: Path, kind: str) -> tuple[pd.DataFrame, list[str]]:
+    """The table, and the names of its columns."""
     import pandas as pd
     import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
 
-    if kind in (".parquet", ".pq"):
-        return pd.read_parquet(path)
+    table: pd.DataFrame
     try:
-        return pd.read_feather(path)
-    except pa.ArrowInvalid:  # the streaming form of the same
-        with pa.ipc.open_stream(path) as stream:
-            table: pd.DataFrame = stream.read_pandas()
-        return table
+        table = (pd.read_parquet if kind in (".parquet", ".pq") else pd.read_feather)(path)
+    except pa.ArrowInvalid:
+        if kind in (".parquet", ".pq"):  # which pandas refuses if names repeat
+            table = ParquetFile(path).read().to_pandas()
+        else:  # the streaming form of the same
+            with pa.ipc.open_stream(path) as stream:
+                table = stream.read_pandas()
+    return table, [str(name) for name in table.columns]

@@ -11,17 +11,30 @@ the arrays are not counted.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from numba import njit
+
+from localshapley.errors import warn
 
 _compile: Any = njit  # its stubs know only some of its options
 
 
 def kernel(**options: Any) -> Any:
-    """Compile a kernel, and keep the code for the next process."""
-    compiled = _compile(cache=True, nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)
-    return lambda function: _kept_if_there_is_room(compiled(function))
+    """Compile a kernel, and keep the code for the next process if there is a folder and room for it."""
+    options = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True} | options
+
+    def compiled(function: Any) -> Any:
+        try:
+            return _kept_if_there_is_room(_compile(cache=True, **options)(function))
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+            _say_that_nothing_is_kept()
+            return _compile(**options)(function)
+
+    return compiled
 
 
 def _kept_if_there_is_room(compiled: Any) -> Any:
@@ -38,6 +51,14 @@ def _kept_if_there_is_room(compiled: Any) -> Any:
 
         kept.save_overload = save_if_possible
     return compiled
+
+
+@cache
+def _say_that_nothing_is_kept() -> None:
+    warn(
+        "compiled code cannot be kept, and every process compiles it again: neither the folder of the package nor the "
+        "home folder can be written. Set the environment variable NUMBA_CACHE_DIR to a folder that can."
+    )
 
 
 def section(**options: Any) -> Any:

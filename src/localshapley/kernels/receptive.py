@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.kernels.jit import kernel
 
 
 class Csr(NamedTuple):
@@ -50,7 +50,7 @@ class Field(NamedTuple):
     rows: Indices
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def merge_tests(test_indptr: Ints, tests: Indices, rows: tuple[Ints, Indices], n_rows: int) -> tuple[Ints, Indices]:
     """Test rows behind the tests of each coalition (`rows` of a test, CSR), each once (CSR)."""
     n = 0
@@ -68,7 +68,7 @@ def merge_tests(test_indptr: Ints, tests: Indices, rows: tuple[Ints, Indices], n
     return indptr, merged[:n].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def sum_scores(
     test_indptr: Ints,
     tests: Indices,
@@ -90,7 +90,7 @@ def sum_scores(
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, graph: Graph) -> Field:
     """Walk two steps from the wanted nodes of each coalition, in the graph of its nodes and those always present."""
     n, n_nodes = len(indptr) - 1, len(graph.indptr) - 1
@@ -149,13 +149,14 @@ def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, gra
     return Field(_cut(outer, len(wanted), n_outer), _cut(near, n_near_rows, n_near), row_indptr, rows[:n_rows])
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def learnt_features(field: Field, graph: Graph) -> tuple[Csr, Ints, Indices]:
     """Features of the rows, with a column for each that is not zero in a coalition, the first for its bias.
 
     Also gives the features behind the columns of each coalition (CSR); the bias is `n_features`.
     """
-    _, indices, data = out = _room_for(field, graph)
+    out: Csr = _room_for(field, graph)
+    _, indices, data = out
     x_indptr, x_indices, x_data = graph.features
     columns, column_indptr = np.empty(len(indices) + len(field.row_indptr), dtype=np.int32), field.row_indptr * 0
     column, mark = np.empty(graph.n_features, dtype=np.int64), np.full(graph.n_features, -1)
@@ -179,10 +180,11 @@ def learnt_features(field: Field, graph: Graph) -> tuple[Csr, Ints, Indices]:
     return out, column_indptr, columns[:n_columns]
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def seen_features(field: Field, graph: Graph, column_indptr: Ints, columns: Indices) -> Csr:
     """Features of the rows, by the columns of each coalition; features without one follow after all columns."""
-    _, indices, data = out = _room_for(field, graph)
+    out: Csr = _room_for(field, graph)
+    _, indices, data = out
     x_indptr, x_indices, x_data = graph.features
     column, mark = np.empty(graph.n_features + 1, dtype=np.int64), np.full(graph.n_features + 1, -1)
     at = 0
@@ -201,10 +203,11 @@ def seen_features(field: Field, graph: Graph, column_indptr: Ints, columns: Indi
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def transpose(matrix: Csr, n_columns: int) -> Csr:
     """The transpose of a CSR matrix, rows ascending."""
-    indptr, indices, data = out = _empty(n_columns, len(matrix.indices))
+    out: Csr = _empty(n_columns, len(matrix.indices))
+    indptr, indices, data = out
     for j in matrix.indices:
         indptr[j + 1] += 1
     for j in range(n_columns):
@@ -218,7 +221,7 @@ def transpose(matrix: Csr, n_columns: int) -> Csr:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def _add(coalition: Indices, step: int, graph: Graph, kept: AnyArray, degree: Ints) -> None:
     """Put a coalition into the graph, or take it out again (`step` −1): which nodes are present, and all degrees."""
     for i in coalition:
@@ -228,7 +231,7 @@ def _add(coalition: Indices, step: int, graph: Graph, kept: AnyArray, degree: In
                 degree[graph.nodes[e]] += step
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def _room_for(field: Field, graph: Graph) -> Csr:
     """An empty matrix for the features of the rows, with its offsets."""
     indptr = np.zeros(len(field.rows) + 1, dtype=np.int64)
@@ -238,7 +241,7 @@ def _room_for(field: Field, graph: Graph) -> Csr:
     return Csr(indptr, np.empty(indptr[-1], dtype=np.int32), np.empty(indptr[-1], dtype=np.float32))
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def _empty(n_rows: int, n_entries: int) -> Csr:
     return Csr(
         np.zeros(n_rows + 1, dtype=np.int64),
@@ -247,6 +250,6 @@ def _empty(n_rows: int, n_entries: int) -> Csr:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel(_nrt=True)
 def _cut(matrix: Csr, n_rows: int, n_entries: int) -> Csr:
     return Csr(matrix.indptr[: n_rows + 1], matrix.indices[:n_entries], matrix.data[:n_entries])

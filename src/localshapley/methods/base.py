@@ -92,6 +92,8 @@ class Run(ABC):
         Maximum number of trainings until values are first known, with an error if they are sampled.
     doing : str
         What the progress bar says.
+    kernels : tuple of str
+        The kernels that it calls, at most: what there is to compile before its first use on a machine.
     complete : str
         What ended the run, if nothing was sampled.
     """
@@ -104,6 +106,7 @@ class Run(ABC):
     counts_classes: bool = False
     first_look: int = 0
     doing: str = "training coalitions"
+    kernels: tuple[str, ...] = ()
     complete: str = "every subset trained"
 
     def begin(self) -> Work:

@@ -32,6 +32,8 @@ class Enumeration(Certain):
         Whether to keep the values to each test row.
     """
 
+    kernels = ("fill_batch", "fill_separate", "add_scores", "add_scores_to_one", "add_scores_per_test")
+
     def __init__(
         self,
         graph: SupportGraph,

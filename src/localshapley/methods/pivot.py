@@ -15,7 +15,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Method, Run
 from localshapley.methods.settings import Settings
-from localshapley.stopping import Look, Rule
+from localshapley.stopping import Look, Rule, hidden
 from localshapley.workers import Bench, Work
 
 FIRST_DRAWS = 100
@@ -45,6 +45,8 @@ class PivotRun(Run):
     printed : bool
         Whether to weigh as the paper prints it.
     """
+
+    kernels = ("draw_prefixes", "fill_rows", "add_weighted", "rehash", "games_holding", "keep")
 
     def __init__(
         self, graph: SupportGraph, bench: Bench, settings: Settings, title: str, *, printed: bool = False
@@ -140,4 +142,5 @@ class PivotRun(Run):
             trainings=collection.n_rows,
             seconds=seconds,
             scale=collection.scale,
+            unseen=hidden(np.ones(graph.n_games), np.full(graph.n_games, float(self.draws)), collection.ranges()),
         )

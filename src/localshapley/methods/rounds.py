@@ -15,7 +15,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods.base import GLOBAL_NOTE, Method, Run
 from localshapley.methods.settings import Settings
-from localshapley.stopping import Look, Rule
+from localshapley.stopping import Look, Rule, hidden
 from localshapley.workers import Bench, Work
 
 FIRST_DRAWS = 10
@@ -300,7 +300,14 @@ class Rounds(Run):
             seconds=seconds,
             scale=self._scale,
             exact=not self.each,
+            unseen=0.0 if not self.each else self._unseen(),
         )
+
+    def _unseen(self) -> float:
+        """How far values may be moved by coalitions that have not been drawn yet."""
+        sizes = self.graph.sizes
+        reach = np.maximum(np.abs(self.sums(self.whole) - self.sums(self.nothing)), 0.01 * self._scale)
+        return hidden(np.maximum(sizes - 1, 0) / (sizes + 1), np.full(len(sizes), float(self.draws)), reach)
 
     def by_test(self) -> sparse.csr_array:
         """Values of the players of each test row, which is a game of its own."""

@@ -22,7 +22,7 @@ from localshapley.methods.base import Method, Run
 from localshapley.methods.design import Design, least_draws
 from localshapley.methods.exact import Exact
 from localshapley.methods.settings import Settings
-from localshapley.stopping import Look, Rule
+from localshapley.stopping import Look, Rule, hidden
 from localshapley.workers import Bench, Work
 
 
@@ -89,6 +89,8 @@ class SampleRun(Run):
     eager : bool
         Whether to take small games whole at once, and a game's size as soon as half of its subsets would be drawn.
     """
+
+    kernels = ("draw_games", "fill_rows", "fit_games", "add_variances", "add_spread", "rehash", "games_holding", "keep")
 
     def __init__(
         self,
@@ -190,7 +192,7 @@ class SampleRun(Run):
         else:
             drawn = sum(r.draws for r in self.rounds)
             counted = drawn - self.rounds[0].draws  # the first round will no longer count
-            wanted = 1.0 if rule.aim is None else 1.05 * (look.relative_error / rule.aim) ** 2
+            wanted = 1.0 if rule.aim is None else 1.05 * look.growth_to(rule.aim)
             wanted = wanted * (counted or drawn) - counted
             wanted = float(np.clip(wanted, drawn / 3, tuning.max_growth * drawn))
             draws = max(wanted, n_games * max(tuning.few_folds, rule.step))
@@ -281,7 +283,17 @@ class SampleRun(Run):
             seconds=seconds,
             scale=self.collection.scale,
             exact=self.rounds[-1].exact,
+            unseen=self._unseen(),
         )
+
+    def _unseen(self) -> float:
+        """How far values may be moved by coalitions that have not been drawn yet."""
+        strata, collection, graph = self.strata, self.collection, self.graph
+        known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k))
+        left = known < strata.n_subsets
+        sizes = np.bincount(strata.game[left], minlength=graph.n_games)
+        draws = np.bincount(strata.game[left], weights=known[left], minlength=graph.n_games)
+        return hidden(sizes / (graph.sizes + 1), draws.astype(np.float64), collection.ranges())
 
     def _estimate(self) -> Round:
         """Values and variances from the draws of the last round, all of which must be scored by now."""

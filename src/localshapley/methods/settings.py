@@ -10,7 +10,7 @@ import numpy as np
 
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.inputs.numbers import check_flag, check_number, check_whole
 from localshapley.methods.base import Method
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import RelativeError, Rule, Seconds
@@ -37,6 +37,7 @@ class Settings:
     def __post_init__(self) -> None:
         check_whole("budget", self.budget, optional=True)
         check_whole("seed", self.seed, least=0)
+        check_flag("per_test", self.per_test)
         check_number("tol", self.tol, above=0, optional=True)
         check_number("max_seconds", self.max_seconds, above=0, optional=True)
         if self.on_interrupt not in ("raise", "return"):

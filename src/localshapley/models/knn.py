@@ -46,6 +46,7 @@ class KNNTrainer(CompiledTrainer):
     }
     irrelevant = frozenset({"algorithm", "leaf_size", "n_jobs"})
     takes_sparse = True
+    kernels = ("euclidean_pairs", "predict_neighbours", "count_supports", "enumerate_supports", "walk_games")
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_distances: int = 2**27) -> None:
         super().__init__(estimator, task, n_jobs)

@@ -59,6 +59,7 @@ class RidgeTrainer(_LinearTrainer):
         "solver": _one_of("auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga"),
     }
     irrelevant = frozenset({"copy_X", "max_iter", "random_state", "tol"})
+    kernels = ("learn_products", "fit_ridge")
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.linear import train_ridge
@@ -83,6 +84,7 @@ class LogisticTrainer(_LinearTrainer):
         "multi_class": _one_of("auto", "deprecated", "multinomial"),
     }
     irrelevant = frozenset({"intercept_scaling", "max_iter", "n_jobs", "random_state", "tol", "verbose", "warm_start"})
+    kernels = ("learn_products", "fit_logistic")
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.linear import train_logistic

@@ -58,6 +58,7 @@ class _MachineTrainer(PairTrainer):
         "shrinking": lambda shrinking: True,
     }
     irrelevant = frozenset({"cache_size", "random_state", "verbose"})
+    kernels: tuple[str, ...] = ("sum_own", "learn_pairs", "sum_squares", "fast_variances")
 
     def __init__(
         self,
@@ -145,6 +146,7 @@ class SVCTrainer(_MachineTrainer):
         "probability": lambda probability: probability in (False, "deprecated"),
         "decision_function_shape": lambda shape: shape in ("ovr", "ovo"),
     }
+    kernels = (*_MachineTrainer.kernels, "fit_classifiers")
 
     @classmethod
     def is_usable_for(cls, estimator: Any, task: Task, max_pairs: int = MAX_PAIRS) -> Usable:
@@ -170,6 +172,7 @@ class SVRTrainer(_MachineTrainer):
         **_MachineTrainer.settings,
         "epsilon": lambda epsilon: True,
     }
+    kernels = (*_MachineTrainer.kernels, "fit_regressors")
 
     def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.svm import train_regressors

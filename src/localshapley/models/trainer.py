@@ -102,6 +102,8 @@ class Trainer(ABC):
         What the user should know about how coalitions are trained.
     if_silent : str
         What to do about predictions that are NaN or infinite, where something can be done.
+    kernels : tuple of str
+        The kernels that it calls, at most: what there is to compile before its first use on a machine.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Trainer(ABC):
     is_random: bool = False
     note: str = ""
     if_silent: str = ""
+    kernels: tuple[str, ...] = ()
 
     @abstractmethod
     def train(self, coalitions: Coalitions) -> Trained:

@@ -39,6 +39,7 @@ class TreeTrainer(CompiledTrainer):
         "ccp_alpha": lambda value: value == 0,
         "random_state": lambda value: True,
     }
+    kernels = ("grow_trees",)
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         from localshapley.kernels.cuts import ENTROPY, GINI, SQUARED_ERROR

@@ -54,12 +54,12 @@ def _from_to(low: float, high: float, whole: bool) -> str:
     return f"{first}" if first == last else f"{first} to {last}"
 
 
-def bars(lines: Sequence[tuple[str, str, float]], label: str) -> Markup:
-    """A bar for each line: its name, its number in words, its length; the last stands out."""
+def bars(lines: Sequence[tuple[str, str, float]], label: str, *, alike: bool = False) -> Markup:
+    """A bar for each line: its name, its number in words, its length; the last stands out, unless all are `alike`."""
     longest = max((length for *_, length in lines), default=0) or 1
     drawn = []
     for name, words, length in lines:
-        kind = "bar" if name == lines[-1][0] else "rest"
+        kind = "bar" if alike or name == lines[-1][0] else "rest"
         width = _percent(max(100 * length / longest, 0.5) if length else 0)
         drawn.append((name, words, [tag("rect", class_=kind, y=4, height=LINE - 8, rx=2, width=width)]))
     return _lines(label, drawn)

@@ -18,14 +18,14 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.locality import LocalityGap
 from localshapley.report.rows import Rows
 from localshapley.report.sections import SECTIONS, Context, Section
-from localshapley.report.tables import Table, show, to_script
+from localshapley.report.tables import Table, show, text, to_script
 from localshapley.valuation import Valuation
 from localshapley.valuation.plots import INTERVAL
 
 if TYPE_CHECKING:
-    from localshapley.tasks import Curves
+    from localshapley.tasks import Curves, Mending
 
-FORMAT = "localshapley report 2"
+FORMAT = "localshapley report 3"
 PAGE_SIZE = 25
 """Rows of a table that are shown without JavaScript, and on its first page with it."""
 
@@ -38,8 +38,11 @@ def write_report(
     y: Any = None,
     levels: Levels | None = None,
     suspects: pd.DataFrame | None = None,
+    mending: Mending | None = None,
     curves: Curves | None = None,
     owners: pd.DataFrame | None = None,
+    owner: Any = None,
+    target: str | None = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -55,15 +58,22 @@ def write_report(
         The file to write.
     valuation : Valuation
     rows : DataFrame or array, optional
-        The rows that were valued, in their order, as a reader knows them; the first columns are shown.
+        The rows that were valued, in their order, as a reader knows them. The first columns are shown, and readers can
+        choose others.
     y : array, Series or list, optional
         Their labels, for a column and for the values by class.
     levels : Levels, optional
         Trainings of the alternatives: ``plan(...).levels``.
     suspects, owners : DataFrame, optional
         From ``tasks.suspects`` and ``tasks.owners``.
+    mending : Mending, optional
+        From ``tasks.mending``: what mending the suspects would bring.
     curves : Curves, optional
         From ``tasks.curves``.
+    owner : array, Series or list, optional
+        The owner of each row, for a column.
+    target : str, optional
+        Name of what is predicted; by default the name of `y`, if it is a Series with a name.
     gap : LocalityGap, optional
         From ``locality_gap``.
     image_shape : tuple of int, optional
@@ -91,8 +101,11 @@ def write_report(
         title,
         y=y,
         suspects=suspects,
+        mending=mending,
         curves=curves,
         owners=owners,
+        owner=owner,
+        target=target,
         gap=gap,
         image_shape=image_shape,
         preparation=preparation,
@@ -112,8 +125,11 @@ def summarise(
     *,
     y: Any = None,
     suspects: pd.DataFrame | None = None,
+    mending: Mending | None = None,
     curves: Curves | None = None,
     owners: pd.DataFrame | None = None,
+    owner: Any = None,
+    target: str | None = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -134,9 +150,10 @@ def summarise(
         Sections without contents are left out.
     """
     context = Context(
-        Rows(valuation, rows, y, image_shape),
+        Rows(valuation, rows, y, image_shape, owner, target),
         levels=levels,
         suspects=suspects,
+        mending=mending,
         curves=curves,
         owners=owners,
         gap=gap,
@@ -145,7 +162,7 @@ def summarise(
     )
     found = {section.id: section.summarise(context) for section in _checked(sections)}
     said = {name: part for name, part in found.items() if part is not None}
-    return {"format": FORMAT, "title": str(title), "sections": said}
+    return {"format": FORMAT, "title": str(title), "about": _about(context.rows), "sections": said}
 
 
 def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -> str:
@@ -163,10 +180,18 @@ def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -
     page = _environment().get_template("page.html")
     return page.render(
         title=summary["title"],
+        about=summary["about"],
         headline=[line for section in shown for line in section.headline(said[section.id])],
         sections=[(section, _body(section, said[section.id], tables[section.id])) for section in shown],
         data=to_script({"page_size": PAGE_SIZE, "tables": tables}),
     )
+
+
+def _about(rows: Rows) -> dict[str, str]:
+    """What the page is about, in a few words."""
+    v = rows.valuation
+    target = {} if rows.target is None else {"Target": text(rows.target)}
+    return target | {"Model": v.model, "Valued": f"{len(v.values):,} {v.unit}s, on {len(v.support_sizes):,} test rows"}
 
 
 def _checked(sections: Sequence[Section] | None) -> Sequence[Section]:

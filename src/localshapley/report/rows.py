@@ -10,6 +10,7 @@ from scipy import sparse
 
 from localshapley.arrays import Ints
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import known_table
 from localshapley.report.images import check_shape, to_images
 from localshapley.report.tables import (
     Column,
@@ -17,15 +18,22 @@ from localshapley.report.tables import (
     any_column,
     as_table,
     decimals_of,
+    extra,
     image_column,
     number_column,
+    size_of,
     text_column,
 )
 from localshapley.valuation import Valuation
-from localshapley.valuation.matching import by_name, in_order
+from localshapley.valuation.columns import by_index
+from localshapley.valuation.matching import in_order
 
-MAX_FEATURES = 6
-"""Number of columns of the user's table that are shown."""
+SHOWN_FEATURES = 6
+"""Number of columns of the user's table that are shown at first; a reader can choose others."""
+MAX_FEATURES = 200
+"""Maximum number of columns of the user's table that the page holds."""
+MAX_BYTES = 1_000_000
+"""Maximum size of these columns in one table; those that do not fit are left out."""
 
 
 class Rows:
@@ -37,6 +45,8 @@ class Rows:
     rows : DataFrame, array or sparse matrix, or None
     y : array, Series or list, or None
     image_shape : tuple of int or None
+    owner : array, Series or list, or None
+    target : str or None
 
     Attributes
     ----------
@@ -45,21 +55,31 @@ class Rows:
         Whether all values are exact.
     ids : pandas Index
         The index of the user's table, and `name`, what its column is called.
-    y : Series or None
-        The labels, in the order of the rows.
+    y, owner : Series or None
+        The labels and owners, in the order of the rows.
+    target : str or None
+        The name of the column of labels, and `label`, what it is called in tables.
     n_features, n_pixels : int
         Columns of the user's table, or pixels of all images where the rows are images.
     """
 
-    def __init__(self, valuation: Valuation, rows: Any, y: Any, image_shape: Any) -> None:
+    def __init__(
+        self, valuation: Valuation, rows: Any, y: Any, image_shape: Any, owner: Any = None, target: str | None = None
+    ) -> None:
         self.valuation = valuation
         self.exact = not valuation.stderr.any()
         self.ids = valuation.to_frame().index
         self.name = "row" if self.ids.name is None else self.ids.name
-        rows = None if rows is None else _checked("rows", rows, len(self.ids))
-        y = None if y is None else by_name(valuation, pd.Series(_checked("y", y, len(self.ids))))
-        rows, y = in_order(valuation, rows, y, name="rows", shown=True)
+        self.target = getattr(y, "name", None) if target is None else target
+        self.label = "label" if self.target is None else self.target
+        rows, y, owner = (
+            None if given is None else self._checked(name, given)
+            for name, given in (("rows", known_table(rows)), ("y", y), ("owner", owner))
+        )
+        y, owner = (None if given is None else pd.Series(given) for given in (y, owner))
+        rows, y, owner = in_order(valuation, rows, y, owner, name="rows", shown=True)
         self.y = None if y is None else y.reset_index(drop=True)
+        self.owner = None if owner is None else owner.reset_index(drop=True)
         self._features = pd.DataFrame(index=range(len(self.ids)))
         self._pixels: np.ndarray | None = None
         self._shape: tuple[int, ...] = ()
@@ -82,6 +102,7 @@ class Rows:
                 *self.images(positions),
                 *self.judgement(positions),
                 *self.labels(positions),
+                *self.owners(positions),
                 *self.features(positions),
             ]
         )
@@ -107,12 +128,32 @@ class Rows:
         """A column of labels, if they were given."""
         if self.y is None:
             return []
-        return [any_column("label", self.y.iloc[positions], choice=True)]
+        return [any_column(self.label, self.y.iloc[positions], choice=True)]
+
+    @property
+    def known_labels(self) -> pd.Series | None:
+        """The labels, if they were given and none is missing."""
+        return None if self.y is None or self.y.isna().any() else self.y
+
+    def owners(self, positions: Ints) -> list[Column]:
+        """A column of owners, if they were given."""
+        return [] if self.owner is None else [text_column("owner", self.owner.iloc[positions], choice=True)]
+
+    def owners_of(self, names: pd.Index) -> pd.Series | None:
+        """The owners of some rows, if they were given and rows can be found by their names."""
+        return self.owner.iloc[self.ids.get_indexer(names)] if self.owner is not None and self.ids.is_unique else None
 
     def features(self, positions: Ints) -> list[Column]:
-        """The first columns of the user's table."""
-        shown = self._features.iloc[positions]
-        return [any_column(shown.columns[i], shown.iloc[:, i]) for i in range(min(MAX_FEATURES, shown.shape[1]))]
+        """The columns of the user's table that a page has room for; the first are shown, the others can be chosen."""
+        shown, room = self._features.iloc[positions], MAX_BYTES
+        columns: list[Column] = []
+        for i in range(min(MAX_FEATURES, shown.shape[1])):
+            column = any_column(shown.columns[i], shown.iloc[:, i])
+            size = size_of(column)
+            if size <= room:
+                columns.append(extra(column) if len(columns) >= SHOWN_FEATURES else column)
+                room -= size
+        return columns
 
     def values(self, values: Any, stderr: Any) -> list[Column]:
         """Columns of values and, unless they are exact, of their errors, with the same decimals in all tables."""
@@ -120,24 +161,21 @@ class Rows:
         columns = [number_column("value", values, decimals=decimals, sign=True)]
         return columns if self.exact else [*columns, number_column("std. error", stderr, decimals=decimals)]
 
-
-def _checked(name: str, given: Any, n: int) -> Any:
-    """The argument, if it has `n` entries."""
-    count = given.shape[0] if hasattr(given, "shape") else len(given)
-    if count != n:
-        raise InvalidArgumentError(
-            f"{name} has {count} entries, but the valuation has {n} rows; give the rows that were valued, in their "
-            "order."
-        )
-    return given
+    def _checked(self, name: str, given: Any) -> Any:
+        """The argument, if it has an entry for each row, in their order."""
+        count, n = given.shape[0] if hasattr(given, "shape") else len(given), len(self.ids)
+        if count != n:
+            raise InvalidArgumentError(
+                f"{name} has {count} entries, but the valuation has {n} rows; give the rows that were valued, in their "
+                "order."
+            )
+        return by_index(name, given, self.valuation)
 
 
 def _as_frame(rows: Any) -> pd.DataFrame:
     """A table of the rows, whatever holds them; columns without a name get one."""
     if isinstance(rows, pd.DataFrame):
         return rows
-    if hasattr(rows, "to_pandas"):
-        return pd.DataFrame(rows.to_pandas())
     if sparse.issparse(rows):
         frame: pd.DataFrame = pd.DataFrame.sparse.from_spmatrix(rows)  # type: ignore[attr-defined]
     else:

@@ -50,6 +50,12 @@ def any_column(name: object, cells: pd.Series, *, choice: bool = False) -> Colum
     return head | {"choice": True} if choice else head, found
 
 
+def extra(column: Column) -> Column:
+    """A column that the page hides until a reader chooses it."""
+    head, cells = column
+    return head | {"extra": True}, cells
+
+
 def as_table(columns: Iterable[Column]) -> Table:
     """Columns side by side: ``{"columns": [...], "rows": [[...], ...]}``."""
     heads, cells = zip(*columns, strict=True)

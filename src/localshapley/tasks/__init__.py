@@ -2,8 +2,21 @@
 
 from localshapley.tasks.curves import Curves, curves
 from localshapley.tasks.explain import explain
+from localshapley.tasks.mending import Mending, mending
 from localshapley.tasks.owners import owners
 from localshapley.tasks.select import select
 from localshapley.tasks.suspects import suspects
+from localshapley.tasks.verdict import Verdict, verdict
 
-__all__ = ["Curves", "curves", "explain", "owners", "select", "suspects"]
+__all__ = [
+    "Curves",
+    "Mending",
+    "Verdict",
+    "curves",
+    "explain",
+    "mending",
+    "owners",
+    "select",
+    "suspects",
+    "verdict",
+]

@@ -11,8 +11,8 @@ from localshapley.distances import distances
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, ids_of, influences, table
-from localshapley.valuation.matching import in_order
+from localshapley.valuation.columns import ids_of, influences, table
+from localshapley.valuation.matching import rows_and_labels
 
 
 def explain(
@@ -52,7 +52,7 @@ def explain(
     check_whole("n", n, optional=True)
     if (X is None) != (X_test is None):
         raise InvalidArgumentError("give both X and X_test, or neither; distances are measured between them.")
-    X, y = in_order(valuation, X, None if y is None else column("y", y, valuation))
+    X, y = rows_and_labels(valuation, X, y)
     rows, values = influences(valuation, test_row)
     rows, values = rows[:n], values[:n]
     found = pd.DataFrame(

@@ -23,7 +23,7 @@ def owners(valuation: Valuation, owner: Any) -> pd.DataFrame:
     ----------
     valuation : Valuation
     owner : array, Series or list of shape (n_rows,)
-        The owner of each row.
+        The owner of each row. A Series with the index of the valuation, in whatever order, goes by it.
 
     Returns
     -------

@@ -26,7 +26,7 @@ def select(
     n : int or float
         How many rows, or which share of them, such as 0.5.
     y : array, Series or list of shape (n_rows,), optional
-        Labels; needed for `balance`, and shown if given.
+        Labels; needed for `balance`, and shown if given. A Series with the index of the valuation goes by it.
     balance : {"classes", "equal"} or dict, optional
         Share of each label among the chosen rows: as in `y`, all the same, or a dict from label to share. By default
         the best rows are taken whatever their label.

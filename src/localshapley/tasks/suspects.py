@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.inputs.data import are_amounts
+from localshapley.errors import warn
 from localshapley.inputs.numbers import check_whole
-from localshapley.scores import SCORES
+from localshapley.tasks.verdict import is_regression, verdict
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, count_of, ids_of, table
-from localshapley.valuation.matching import in_order
+from localshapley.valuation.columns import count_of, ids_of, table
+from localshapley.valuation.matching import rows_and_labels
 from localshapley.valuation.plots import INTERVAL
 
 
@@ -28,11 +28,15 @@ def suspects(
     second that it disagrees with its neighbours; together they find more than either alone, whatever the model.
     Without `X`, and for a regressor, rows are ranked by their value.
 
+    A warning is given where the list should not be trusted: the model is hardly better than a constant guess, or very
+    many rows are suspected. `verdict` says the same in a result, with the suspects by class.
+
     Parameters
     ----------
     valuation : Valuation
     y : array, Series or list of shape (n_rows,)
-        Labels, or numbers, that the rows were valued with.
+        Labels, or numbers, that the rows were valued with. Where `y` and `X` have the index of the valuation, in
+        whatever order, they go by it.
     X : array, DataFrame or sparse matrix of numbers, optional
         The rows; neighbours are the nearest, by Euclidean distance of standardised features. Without it neighbours
         are the rows that are most often in the same supports, which needs a valuation with ``per_test=True``;
@@ -60,9 +64,9 @@ def suspects(
     >>> ls.tasks.suspects(v, y, X=X, n=1).index.tolist()
     [7]
     """
-    X, labels = in_order(valuation, X, column("y", y, valuation))
+    X, labels = rows_and_labels(valuation, X, y)
     found = neighbours_of(valuation, X, n_neighbours)
-    regression = _is_regression(valuation, labels)
+    regression = is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
     suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + INTERVAL * valuation.stderr < 0
     if X is not None and not regression:
@@ -72,7 +76,7 @@ def suspects(
     order = order[doubtful[order]] if n is None else order[: count_of(n, len(labels))]
     ids = ids_of(valuation)
     against = [found[z] if regression else found[z][labels[found[z]] != labels[z]] for z in order]
-    return (
+    table = (
         valuation.to_frame()[["value", "stderr"]]
         .iloc[order]
         .assign(
@@ -83,6 +87,9 @@ def suspects(
             neighbours=[ids[rows].tolist() for rows in against],
         )[["suspicion", "value", "stderr", "label", "suggested", "agreement", "neighbours"]]
     )
+    for caution in verdict(valuation, labels, table).cautions:
+        warn(caution)
+    return table
 
 
 def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
@@ -137,10 +144,3 @@ def _in_deviations(numbers: Floats) -> Floats:
     """Numbers divided by their standard deviation, if they differ at all."""
     deviation = numbers.std()
     return numbers / deviation if deviation > 0 else numbers
-
-
-def _is_regression(valuation: Valuation, labels: AnyArray) -> bool:
-    """Whether the rows carry numbers: by the score, or by the labels if the score is the user's own."""
-    if valuation.score in SCORES:
-        return SCORES[valuation.score].task == "regressor"
-    return are_amounts(labels)

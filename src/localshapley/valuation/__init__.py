@@ -2,5 +2,6 @@
 
 from localshapley.valuation.parts import Cost, Digests, History, Origin
 from localshapley.valuation.result import Valuation, load
+from localshapley.valuation.skill import Skill
 
-__all__ = ["Cost", "Digests", "History", "Origin", "Valuation", "load"]
+__all__ = ["Cost", "Digests", "History", "Origin", "Skill", "Valuation", "load"]

@@ -9,7 +9,10 @@ import pandas as pd
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, warn
+from localshapley.inputs.data import known_table, numbers_in
+from localshapley.inputs.indexes import check_order, index_of, same_labels
+from localshapley.inputs.numbers import check_size
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
@@ -20,16 +23,25 @@ def ids_of(valuation: Valuation) -> pd.Index:
     return valuation.to_frame().index
 
 
-def column(name: str, given: Any, valuation: Valuation) -> AnyArray:
-    """Check a column with one entry for each row of the valuation.
+def by_index(name: str, given: Any, valuation: Valuation) -> Any:
+    """A table or column in the order of the valuation: by its index where that holds the names of the rows."""
+    ids, index = ids_of(valuation), index_of(given)
+    if index is None or len(index) != len(ids) or index.equals(ids):
+        return given
+    if ids.is_unique and same_labels(index, ids):
+        return given.iloc[index.get_indexer(ids)]
+    for note in check_order(name, given, "the valuation", ids):
+        warn(note)
+    return given
 
-    A Series whose index holds the names of the rows in another order is reordered.
-    """
-    n_rows = len(valuation.values)
-    if isinstance(given, pd.Series):
-        ids = ids_of(valuation)
-        if ids.is_unique and len(given) == n_rows and given.index.is_unique and given.index.isin(ids).all():
-            given = given.reindex(ids)
+
+def column(name: str, given: Any, valuation: Valuation) -> AnyArray:
+    """Check a column with one entry for each row of the valuation, and put it into their order."""
+    return entries_of(name, by_index(name, given, valuation), len(valuation.values))
+
+
+def entries_of(name: str, given: Any, n_rows: int) -> AnyArray:
+    """Check a column with `n_rows` entries, none of them missing."""
     entries = np.asarray(given)
     if entries.ndim == 2 and entries.shape[1] == 1:
         entries = entries[:, 0]
@@ -59,6 +71,7 @@ def count_of(n: float, n_rows: int) -> int:
 
 def table(name: str, given: Any, n_rows: int) -> Any:
     """Check a table of numbers with `n_rows` rows, between which distances can be measured."""
+    given = known_table(given)
     try:
         rows = sparse.csr_matrix(given, dtype=np.float64) if sparse.issparse(given) else np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -69,6 +82,7 @@ def table(name: str, given: Any, n_rows: int) -> Any:
         raise InvalidArgumentError(f"{name} must have {n_rows} rows of features; got shape {rows.shape}.")
     if not np.isfinite(rows.data if sparse.issparse(rows) else rows).all():
         raise InvalidArgumentError(f"{name} holds missing values (NaN) or infinity; fill or drop them first.")
+    check_size(name, numbers_in(rows))
     return rows
 
 

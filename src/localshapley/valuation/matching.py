@@ -13,45 +13,59 @@ from localshapley.arrays import AnyArray, Ints, Masks
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.inputs.data import known_table
 from localshapley.inputs.digests import digest_labels
-from localshapley.valuation.columns import ids_of
+from localshapley.inputs.indexes import check_order, is_default
+from localshapley.valuation.columns import by_index, entries_of
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
 
 
+def rows_and_labels(valuation: Valuation, X: Any, y: Any) -> tuple[Any, ...]:
+    """The user's rows and labels in the order of the valuation: by their indexes, else by their contents.
+
+    Where the valuation has no names for the rows, the indexes of both must not contradict each other.
+    """
+    X, y = by_index("X", known_table(X), valuation), by_index("y", y, valuation)
+    for note in check_order("y", y, "X", X):
+        warn(note)
+    return in_order(valuation, X, None if y is None else entries_of("y", y, len(valuation.values)))
+
+
 def in_order(
-    valuation: Valuation, X: Any = None, y: Any = None, *, name: str = "X", shown: bool = False
-) -> tuple[Any, Any]:
+    valuation: Valuation, X: Any = None, y: Any = None, *beside: Any, name: str = "X", shown: bool = False
+) -> tuple[Any, ...]:
     """Rows and labels in the order of the valuation; refuses those of another table, and tells changed labels.
 
-    Rows are joined by the names of a DataFrame's index, else by their digests. A table none of whose rows is known may
-    hold the same rows in other features; then the labels decide.
+    Rows are joined by their digests. A table none of whose rows is known may hold the same rows in other features; then
+    the labels decide.
 
     Parameters
     ----------
     valuation : Valuation
     X : table or None
-        With as many rows as the valuation.
+        In the order that its index says, as `columns.by_index` gives it.
     y : array or Series of shape (n_rows,), or None
         Labels, as `columns.column` gives them.
+    *beside : Series or None
+        Other columns that belong to the rows; those whose index names the rows are in order already.
     name : str
         What a message calls the table.
     shown : bool, default=False
         Whether rows and labels are only shown, so that they may be rounded and have other names.
     """
     digests, is_known = valuation.digests, False
-    X = None if X is None else by_name(valuation, known_table(X))
     if digests is None:
-        return X, y
+        return X, y, *beside
     if X is not None and _n_rows(X) == len(digests.rows):
         place = _places(valuation, X, y, name, shown)
         is_known = place is not None
         if place is not None and (np.diff(place) < 0).any():
             X, y = _safe_indexing(X, place), None if y is None else _nearer(digests.labels, y, _safe_indexing(y, place))
+            beside = tuple(c.iloc[place] if c is not None and is_default(c.index) else c for c in beside)
             warn(f"{name} holds the rows of the valuation in another order; they were joined by their contents.")
     if y is not None and not (shown and _n_equal(digests.labels, y) == 0):
         _check_labels(valuation, y, is_known)
-    return X, y
+    return X, y, *beside
 
 
 def _places(valuation: Valuation, X: Any, y: Any, name: str, shown: bool) -> Ints | None:
@@ -143,15 +157,6 @@ def reordered(valuation: Valuation, order: Ints, ids: pd.Index) -> Valuation:
         games=None,
         digests=None,
     )  # fmt: skip
-
-
-def by_name(valuation: Valuation, X: Any) -> Any:
-    """A DataFrame or Series in the order of the valuation, where its index holds the same names."""
-    ids = ids_of(valuation)
-    if not isinstance(X, pd.DataFrame | pd.Series) or len(X) != len(ids) or not ids.is_unique or X.index.equals(ids):
-        return X
-    place = X.index.get_indexer(ids) if X.index.is_unique else np.array([-1])
-    return X if (place < 0).any() else X.iloc[place]
 
 
 def _check_labels(valuation: Valuation, y: AnyArray, is_known: bool) -> None:

@@ -16,6 +16,7 @@ from localshapley.arrays import AnyArray, Floats, Ints, Singles, offsets
 from localshapley.coalitions.exact import Levels
 from localshapley.inputs.memory import check_memory
 from localshapley.valuation.parts import Cost, Digests, History, Origin
+from localshapley.valuation.skill import Skill
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,6 +112,7 @@ def _header(found: Any) -> dict[str, Any]:
         "is_random": is_random,
         "cost": _cost(found.get("cost")),
         "counted": None if found.get("levels") is None else _levels(found["levels"]),
+        "skill": Skill.from_dict(found.get("skill")),
         "columns": columns,
         "names": names,
     }

@@ -15,6 +15,8 @@ from localshapley.errors import LocalShapleyError
 from localshapley.games import SupportGraph
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, Digests, History, Origin
+from localshapley.valuation.skill import Skill
+from localshapley.wording import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,6 +66,9 @@ class Valuation:
         What `levels` counted.
     digests : Digests or None
         By which the rows and labels are recognised in a table that is given later.
+    skill : Skill or None
+        How good the model is on the test rows when it is trained on all rows, beside a constant guess; None for games
+        of your own, for graphs, and in files of earlier versions.
     """
 
     values: Floats
@@ -88,6 +93,7 @@ class Valuation:
     games: SupportGraph | None = None
     counted: Levels | None = None
     digests: Digests | None = None
+    skill: Skill | None = None
 
     @property
     def levels(self) -> Levels | None:
@@ -143,7 +149,7 @@ class Valuation:
 
     def __repr__(self) -> str:
         best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
-        name = (lambda i: i) if self.ids is None else (lambda i: self.ids[i])
+        name = (lambda i: i) if self.ids is None else (lambda i: printable(str(self.ids[i])))
         what = self.unit if self.unit == "owner" else f"training {self.unit}"
         tests = "node" if self.unit == "node" else "row"
         lines = [

@@ -7,18 +7,19 @@ from localshapley.report.sections.base import Context, Section
 __all__ = ["SECTIONS", "Context", "Section"]
 
 NAMES = (
+    "findings",
+    "suspects",
+    "owners",
     "values",
     "extremes",
-    "suspects",
     "classes",
-    "owners",
     "curves",
     "rows",
     "how",
-    "cost",
-    "supports",
     "locality",
     "limits",
+    "cost",
+    "supports",
 )
 """The files of this folder in the order of the page; `values.py` has the class `Values`, and so on."""
 

@@ -19,7 +19,7 @@ from localshapley.report.tables import Table
 from localshapley.valuation import Valuation
 
 if TYPE_CHECKING:
-    from localshapley.tasks import Curves
+    from localshapley.tasks import Curves, Mending
 
 
 class Section(ABC):
@@ -33,6 +33,8 @@ class Section(ABC):
         Its name in the contents of the page.
     heading : str
         Its heading; the title, if not set.
+    folded : bool
+        Whether a reader has to open it.
     template : str
         Its body as a Jinja template; the file ``<id>.html`` next to the Python file, if not set. It sees the entries of
         the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
@@ -60,6 +62,7 @@ class Section(ABC):
 
     id: str
     title: str
+    folded: bool = False
 
     @property
     def heading(self) -> str:
@@ -96,7 +99,7 @@ class Context:
     ----------
     rows : Rows
         The valued rows as the user knows them.
-    levels, suspects, curves, owners, gap
+    levels, suspects, mending, curves, owners, gap
         As given to `write_report`; None where they were not.
     preparation : list of str
     n_shown : int
@@ -106,6 +109,7 @@ class Context:
     rows: Rows
     levels: Levels | None = None
     suspects: pd.DataFrame | None = None
+    mending: Mending | None = None
     curves: Curves | None = None
     owners: pd.DataFrame | None = None
     gap: LocalityGap | None = None

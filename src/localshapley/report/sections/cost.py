@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import log10
+from math import floor, log10
 from typing import Any
 
 from markupsafe import Markup
@@ -12,7 +12,7 @@ from localshapley.report import charts
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table, number_column, text_column
 from localshapley.valuation import Cost as RunCost
-from localshapley.wording import duration, in_words
+from localshapley.wording import counted, duration
 
 Line = tuple[str, str, float]
 """Name, number in words, and length of a bar."""
@@ -23,14 +23,17 @@ class Cost(Section):
 
     id = "cost"
     title = "Cost"
+    heading = "What it cost, and what was reused"
+    folded = True
 
     def summarise(self, context: Context) -> dict[str, Any]:
         cost, levels = context.valuation.cost, context.levels
         return {
             "trainings": cost.trainings,
-            "seconds": cost.seconds,
+            "time": duration(cost.seconds),
             "closed": cost.trainings == cost.stored == 0,
             "levels": [] if levels is None else _levels(levels, cost.trainings),
+            "digits": 0 if levels is None else floor(log10(levels.global_)) + 1,
             "growth": None if levels is None else _growth(levels),
             "reuse": _reuse(cost),
         }
@@ -48,14 +51,6 @@ class Cost(Section):
             drawn["levels"] = charts.bars(summary["levels"], "Trainings, on a logarithmic scale")
         return drawn
 
-    def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
-        time = duration(summary["seconds"])
-        closed = f"trainings: a closed form gave the values in {time}"
-        words = closed if summary["closed"] else f"trainings in {time}"
-        for _, trainings, _ in summary["levels"][:1]:
-            words += f"; global Shapley values would take {trainings}"
-        return [(in_words(summary["trainings"]), words)]
-
 
 def _levels(levels: Levels, trainings: int) -> list[Line]:
     """Trainings at each level; bars are on a logarithmic scale."""
@@ -66,16 +61,16 @@ def _levels(levels: Levels, trainings: int) -> list[Line]:
         ("Each subset once (LSMR)", levels.lsmr),
         ("This run", trainings),
     ]
-    return [(name, in_words(n), log10(n) if n else 0.0) for name, n in counts]
+    return [(name, counted(n, "training"), log10(n) if n else 0.0) for name, n in counts]
 
 
 def _growth(levels: Levels) -> Table:
     """How the number of distinct subsets grows with the test rows."""
-    each = [f"{count / t:,.1f}" if count < 10**15 else in_words(count // t) for t, count in levels.growth]
+    each = [f"{count / t:,.1f}" if count < 10**6 else counted(count // t, "subset") for t, count in levels.growth]
     return as_table(
         [
             number_column("test rows", [t for t, _ in levels.growth]),
-            text_column("distinct subsets", [in_words(count) for _, count in levels.growth]),
+            text_column("distinct subsets", [counted(count, "subset") for _, count in levels.growth]),
             text_column("per test row", each),
         ]
     )
@@ -89,7 +84,7 @@ def _reuse(cost: RunCost) -> list[Line]:
         ("From the store", cost.stored),
         ("Trained", cost.trainings),
     ]
-    return [(name, in_words(n), float(n)) for name, n in counts if n or name == "Trained"]
+    return [(name, counted(n, "coalition"), float(n)) for name, n in counts if n or name == "Trained"]
 
 
 def _table(lines: list[Line], what: str, count: str) -> Table:

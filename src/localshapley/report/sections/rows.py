@@ -8,12 +8,10 @@ import numpy as np
 
 from localshapley.arrays import Floats, Ints
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Column, Table, as_table, size_of
+from localshapley.report.tables import Table, as_table
 
 MAX_ROWS = 10_000
 """If there are more rows, the table has only the lowest and the highest."""
-MAX_BYTES = 1_000_000
-"""Maximum size of the user's columns; those that do not fit are left out."""
 MAX_PIXELS = 250_000
 """Maximum number of pixels of all images; if there are more, the table has no images."""
 
@@ -28,8 +26,8 @@ class Rows(Section):
         rows = context.rows
         positions = _lowest_and_highest(context.valuation.values)
         images = rows.images(positions) if rows.n_pixels <= MAX_PIXELS else []
-        features = _fitting(rows.features(positions))
-        known = [rows.names(positions), *images, *rows.judgement(positions), *rows.labels(positions)]
+        features, labels = rows.features(positions), [*rows.labels(positions), *rows.owners(positions)]
+        known = [rows.names(positions), *images, *rows.judgement(positions), *labels]
         return {
             "n_rows": len(context.valuation.values),
             "n_features": rows.n_features,
@@ -48,14 +46,3 @@ def _lowest_and_highest(values: Floats) -> Ints:
         return upwards
     downwards = np.argsort(-values, kind="stable")
     return np.concatenate([upwards[: MAX_ROWS // 2], downwards[: MAX_ROWS // 2][::-1]])
-
-
-def _fitting(columns: list[Column]) -> list[Column]:
-    """The columns that a page has room for, the first ones first."""
-    room, fitting = MAX_BYTES, []
-    for column in columns:
-        size = size_of(column)
-        if size <= room:
-            fitting.append(column)
-            room -= size
-    return fitting

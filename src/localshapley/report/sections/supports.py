@@ -17,6 +17,8 @@ class Supports(Section):
 
     id = "supports"
     title = "Supports"
+    heading = "Which rows can matter to which"
+    folded = True
 
     def summarise(self, context: Context) -> dict[str, Any]:
         v = context.valuation

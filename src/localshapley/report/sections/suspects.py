@@ -9,7 +9,7 @@ import pandas as pd
 
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, any_column, as_table, number_column, text, text_column
+from localshapley.report.tables import Table, any_column, as_table, extra, number_column, text, text_column
 
 MAX_ROWS = 500
 
@@ -19,6 +19,7 @@ class Suspects(Section):
 
     id = "suspects"
     title = "Suspects"
+    heading = "Rows whose label is probably wrong"
 
     def summarise(self, context: Context) -> dict[str, Any] | None:
         if context.suspects is None:
@@ -27,9 +28,6 @@ class Suspects(Section):
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
         return {"suspects": summary["table"]}
-
-    def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
-        return [(f"{summary['n_suspects']:,}", "rows whose label may be wrong")]
 
 
 def _table(suspects: pd.DataFrame, rows: Rows) -> Table:
@@ -40,11 +38,13 @@ def _table(suspects: pd.DataFrame, rows: Rows) -> Table:
         [
             text_column(rows.name, suspects.index),
             *(rows.images(places) if known else []),
-            *rows.values(suspects["value"], suspects["stderr"]),
-            any_column("label", suspects["label"], choice=True),
+            number_column("suspicion", suspects["suspicion"], decimals=2),
+            any_column(rows.label, suspects["label"], choice=True),
             any_column("suggested", suspects["suggested"], choice=True),
             number_column("agreement", suspects["agreement"]),
-            text_column("neighbours against", [", ".join(map(text, ids)) for ids in suspects["neighbours"]]),
+            *rows.values(suspects["value"], suspects["stderr"]),
+            *(rows.owners(places) if known else []),
             *(rows.features(places) if known else []),
+            extra(text_column("neighbours against", [", ".join(map(text, ids)) for ids in suspects["neighbours"]])),
         ]
     )

@@ -37,11 +37,3 @@ class Values(Section):
     def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
         drawn = charts.histogram(**summary["histogram"], label="Values", across="value", up="training rows")
         return {"histogram": drawn}
-
-    def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
-        n, hurt, in_doubt = summary["n_rows"], summary["n_hurt"], summary["n_below"] - summary["n_hurt"]
-        doubt = f"; {in_doubt:,} more may" if in_doubt else ""
-        return [
-            (f"{n:,}", f"training rows valued on {summary['n_tests']:,} test rows"),
-            (f"{hurt:,}", f"rows hurt the model ({hurt / n:.0%}): their values are below zero{doubt}"),
-        ]

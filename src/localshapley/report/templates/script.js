@@ -41,8 +41,11 @@
       this.downwards = false;
       this.words = "";
       this.filters = new Map();
+      this.hidden = new Set(table.columns.flatMap((column, place) => (column.extra ? [place] : [])));
       this.makeHeads();
+      if (this.hidden.size) this.makeChooser();
       if (table.rows.length > 10) this.makeTools();
+      this.hideColumns();
     }
 
     makeHeads() {
@@ -53,6 +56,36 @@
         head.setAttribute("aria-sort", "none");
         head.replaceChildren(button);
       });
+    }
+
+    /* Columns to show or hide; without JavaScript all of them are shown. */
+    makeChooser() {
+      const words = make("summary");
+      const label = () => {
+        words.textContent = `Columns: ${this.table.columns.length - this.hidden.size} of ${this.table.columns.length} shown`;
+        all.textContent = this.hidden.size ? "Show all" : "Show fewer";
+      };
+      const choose = (place, shown) => {
+        if (shown) this.hidden.delete(place); else this.hidden.add(place);
+        label();
+        this.hideColumns();
+      };
+      const boxes = this.table.columns.map((column, place) => make("input", {
+        type: "checkbox", checked: !this.hidden.has(place), onchange: (event) => choose(place, event.target.checked),
+      }));
+      const all = make("button", { type: "button", className: "button", onclick: () => {
+        const everything = this.hidden.size > 0;
+        boxes.forEach((box, place) => { box.checked = everything || !this.table.columns[place].extra; choose(place, box.checked); });
+      } });
+      const labels = boxes.map((box, place) => make("label", {}, box, this.table.columns[place].name));
+      this.root.before(make("details", { className: "columns" }, words, make("div", {}, all, ...labels)));
+      label();
+    }
+
+    hideColumns() {
+      for (const line of this.root.querySelectorAll("tr")) {
+        [...line.cells].forEach((cell, place) => { cell.hidden = this.hidden.has(place); });
+      }
     }
 
     makeTools() {
@@ -125,6 +158,7 @@
       const rows = this.chosen(), first = this.page * this.size, shown = rows.slice(first, first + this.size);
       const lines = shown.map((row) => make("tr", {}, ...row.map((cell, i) => makeCell(cell, this.table.columns[i], row))));
       this.root.querySelector("tbody").replaceChildren(...lines);
+      this.hideColumns();
       if (this.found) this.found.textContent = rows.length ? `${first + 1}–${first + shown.length} of ${rows.length}` : "nothing found";
       if (!this.back) return;
       this.back.disabled = first === 0;
@@ -133,6 +167,14 @@
   }
 
   const live = [...document.querySelectorAll("[data-table]")].map((root) => new LiveTable(root, tables[root.closest("main > section").id][root.dataset.table]));
+
+  /* A link to a section that is folded opens it. */
+  const unfold = () => {
+    const fold = document.querySelector(`.folded[id="${CSS.escape(location.hash.slice(1))}"] > details`);
+    if (fold) fold.open = true;
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
 
   const theme = document.getElementById("theme");
   const isDark = () => (document.documentElement.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";

@@ -1,0 +1,95 @@
+"""Tables that belong together have their rows in the same order: the check of their indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.errors import InvalidArgumentError
+
+
+def index_of(*tables: Any) -> pd.Index | None:
+    """The index of the first of the tables that has one."""
+    return next((table.index for table in tables if isinstance(table, pd.DataFrame | pd.Series)), None)
+
+
+def check_order(name: str, given: Any, rows_name: str, rows: Any) -> list[str]:
+    """Refuse a table whose index is that of `rows` in another order; returns a note if it has other labels.
+
+    A default index (0, 1, 2, ...) says nothing about which row is which, so that any labels go with it.
+
+    Parameters
+    ----------
+    name, rows_name : str
+        The arguments, as the message names them.
+    given, rows : table, column or Index
+        Anything without an index is taken as it comes.
+
+    Examples
+    --------
+    >>> check_order("y", pd.Series([1, 2], index=["a", "b"]), "X", pd.DataFrame({"f": [3, 4]}, index=["b", "a"]))
+    Traceback (most recent call last):
+    localshapley.errors.InvalidArgumentError: y has the labels of X in another order, first 'a' where X has 'b'; \
+give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
+    """
+    one, other = (table if isinstance(table, pd.Index) else index_of(table) for table in (given, rows))
+    if one is None or other is None or len(one) != len(other) or one.equals(other):
+        return []
+    labels, others = one.tolist(), other.tolist()
+    if labels == others:
+        return []
+    where = next(i for i, (a, b) in enumerate(zip(labels, others, strict=True)) if a != b)
+    first = f"first {labels[where]!r} where {rows_name} has {others[where]!r}"
+    if same_labels(one, other):
+        aligned = f"give {name}.loc[{rows_name}.index]" if one.is_unique else "labels repeat, so sort both beforehand"
+        raise InvalidArgumentError(
+            f"{name} has the labels of {rows_name} in another order, {first}; {aligned}, or {name}.to_numpy() if the "
+            "rows are in the right order already."
+        )
+    if is_default(one) or is_default(other):
+        return []
+    return [f"{name} and {rows_name} have different labels in their indexes, {first}; rows were joined by position."]
+
+
+def same_labels(one: pd.Index, other: pd.Index) -> bool:
+    """Whether two indexes hold the same labels, each as often, in whatever order."""
+    codes, labels = pd.factorize(one.append(other), use_na_sentinel=False)
+    counts = [np.bincount(part, minlength=len(labels)) for part in (codes[: len(one)], codes[len(one) :])]
+    return bool(np.array_equal(counts[0], counts[1]))
+
+
+def notes_on_names(X: Any) -> list[str]:
+    """What the user should know about a table in which rows or columns share a name."""
+    if not isinstance(X, pd.DataFrame):
+        return []
+    notes = []
+    if X.index.has_duplicates:
+        again = X.index[X.index.duplicated()].tolist()
+        notes.append(
+            f"{len(again)} rows of X have a label that an earlier row has, first {again[0]!r}; each row has a value "
+            "of its own, but labels do not tell them apart."
+        )
+    if X.columns.has_duplicates:
+        name = X.columns[X.columns.duplicated()][0]
+        notes.append(f"X has the column {name!r} more than once; each is a feature.")
+    return notes
+
+
+def check_answer(X: Any, y: Any) -> None:
+    """Refuse rows in which a column is the target itself: models would read the answer."""
+    name = getattr(y, "name", None)
+    if name is None or not isinstance(X, pd.DataFrame) or name not in X.columns or len(X) != len(y):
+        return
+    columns = X.loc[:, X.columns == name]
+    if any(np.array_equal(columns.iloc[:, i].to_numpy(), np.asarray(y)) for i in range(columns.shape[1])):
+        raise InvalidArgumentError(
+            f"X has the column {name!r}, which is y itself, so that models would read the answer; leave it out: "
+            f"X.drop(columns={name!r})."
+        )
+
+
+def is_default(index: pd.Index) -> bool:
+    """Whether an index only numbers the rows."""
+    return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1

@@ -1,0 +1,176 @@
+"""What a list of suspects amounts to: of which class they are, how far to trust it, what they cost the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.arrays import AnyArray
+from localshapley.inputs.data import are_amounts
+from localshapley.scores import SCORES
+from localshapley.valuation import Skill, Valuation
+from localshapley.valuation.columns import column, ids_of
+from localshapley.valuation.plots import INTERVAL
+
+MANY = 0.2
+"""If more than this share of all rows is suspected, caution is advised,"""
+MANY_OF_CLASS = 1 / 3
+"""or more than this share of the rows of a class."""
+MIN_ROWS = 10
+"""Shares of fewer rows say nothing."""
+MAX_CLASSES = 5
+"""Number of classes that a sentence names."""
+
+
+@dataclass(frozen=True, repr=False)
+class Verdict:
+    """What suspects amount to.
+
+    Attributes
+    ----------
+    n_rows, n_suspects : int
+    by_class : DataFrame or None
+        For each label `rows`, `suspects` and `share`, most suspects first; None for a regressor, or without labels.
+    harm, harm_stderr : float
+        Sum of the suspects' values, and its standard error; at most that error where the valuation did not keep how the
+        errors of rows are correlated. The sum is the mean effect of these rows over training sets of all sizes. With
+        many other rows they usually do less harm: `tasks.mending` measures it.
+    n_tests : int
+        Number of test rows that values are summed over.
+    skill : Skill or None
+        How good the model is on test rows; None if the valuation does not say.
+    cautions : list of str
+        Reasons to doubt the list: the model is not better than a constant guess by more than two standard errors, or
+        more than a fifth of all rows, or a third of a class, do harm beyond sampling error and are outvoted by their
+        neighbours. Shares of fewer than ten rows are not looked at.
+    """
+
+    n_rows: int
+    n_suspects: int
+    by_class: pd.DataFrame | None
+    harm: float
+    harm_stderr: float
+    n_tests: int
+    skill: Skill | None
+    cautions: list[str]
+
+    @property
+    def classes(self) -> str:
+        """The suspects by class, in words."""
+        if self.by_class is None or not self.n_suspects:
+            return ""
+        some = self.by_class[self.by_class["suspects"] > 0]
+        words = [
+            f"{s:,} of {n:,} labelled {label!r} ({100 * share:.0f} %)"
+            for label, n, s, share in _lines(some[:MAX_CLASSES])
+        ]
+        return ", ".join(words) + (f", and {len(some) - MAX_CLASSES} more classes" if len(some) > MAX_CLASSES else "")
+
+    def __repr__(self) -> str:
+        share = self.n_suspects / self.n_rows
+        lines = [f"{self.n_suspects:,} of {self.n_rows:,} rows are suspected ({100 * share:.0f} %)"]
+        lines += [f"  by class  {self.classes}"] if self.classes else []
+        lines += [f"  model     {self.skill}"] if self.skill is not None else []
+        return "\n".join(lines + [f"  caution   {caution}" for caution in self.cautions])
+
+
+def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
+    """Say what suspects amount to: of which class they are, how good the model is, and when to be careful.
+
+    Parameters
+    ----------
+    valuation : Valuation
+    y : array, Series or list of shape (n_rows,), or None
+        Labels, or numbers, that the rows were valued with; without them suspects are not counted by class.
+    found : DataFrame
+        From `suspects`.
+
+    Returns
+    -------
+    Verdict
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    >>> y[7] = (y[7] + 1) % 3
+    >>> v = ls.value(X, y, X_test, y_test, model="knn")
+    >>> ls.tasks.verdict(v, y, ls.tasks.suspects(v, y, X=X))
+    5 of 105 rows are suspected (5 %)
+      by class  3 of 35 labelled 1 (9 %), 1 of 36 labelled 0 (3 %), 1 of 34 labelled 2 (3 %)
+      model     accuracy 0.978 on 45 test rows; always predicting '0' gives 0.333
+    """
+    n_rows, does_harm = len(valuation.values), found["value"] + INTERVAL * found["stderr"] < 0
+    sure = found[does_harm & ~(found["agreement"] >= 0.5)]
+    labels = None if y is None else column("y", y, valuation)
+    if labels is not None and is_regression(valuation, labels):
+        labels = None
+    sure_of_class = None if labels is None else _by_class(labels, sure)
+    return Verdict(
+        n_rows=n_rows,
+        n_suspects=len(found),
+        by_class=None if labels is None else _by_class(labels, found),
+        harm=float(found["value"].sum()),
+        harm_stderr=_stderr_of_sum(valuation, found),
+        n_tests=len(valuation.support_sizes),
+        skill=valuation.skill,
+        cautions=list(_cautions(valuation.skill, n_rows, len(sure), sure_of_class)),
+    )
+
+
+def is_regression(valuation: Valuation, labels: AnyArray) -> bool:
+    """Whether the rows carry numbers: by the score, or by the labels if the score is the user's own."""
+    if valuation.score in SCORES:
+        return SCORES[valuation.score].task == "regressor"
+    return are_amounts(labels)
+
+
+def _by_class(labels: AnyArray, found: pd.DataFrame) -> pd.DataFrame:
+    rows = pd.Series(labels).value_counts()
+    suspects = found["label"].value_counts().reindex(rows.index, fill_value=0)
+    table = pd.DataFrame({"rows": rows, "suspects": suspects, "share": suspects / rows}).rename_axis("label")
+    return table.sort_values(["suspects", "rows"], ascending=False, kind="stable")
+
+
+def _stderr_of_sum(valuation: Valuation, found: pd.DataFrame) -> float:
+    """Standard error of the sum of the values of the suspects."""
+    ids = ids_of(valuation)
+    if valuation.spread is None or not ids.is_unique:
+        return float(found["stderr"].sum())
+    noise = valuation.spread[ids.get_indexer(found.index)].sum(axis=0, dtype=np.float64)
+    return float(np.linalg.norm(noise))
+
+
+def _cautions(skill: Skill | None, n_rows: int, n_suspects: int, by_class: pd.DataFrame | None) -> Iterator[str]:
+    if skill is not None and skill.is_near_chance:
+        yield (
+            f"the model is no better than a constant guess by more than two standard errors ({skill}). Where little "
+            "can be learnt, rows do harm and disagree with their neighbours without being wrong."
+        )
+    if n_suspects > MANY * n_rows and n_rows >= MIN_ROWS:
+        yield (
+            f"{n_suspects:,} of {n_rows:,} rows ({100 * n_suspects / n_rows:.0f} %) are suspected, more than a fifth. "
+            "So many are rarely wrong; more often the columns do not tell the labels apart. Look at some before you "
+            "trust the rest."
+        )
+    elif by_class is not None:
+        yield from _caution_of_class(by_class)
+
+
+def _caution_of_class(by_class: pd.DataFrame) -> Iterator[str]:
+    large = by_class[(by_class["share"] > MANY_OF_CLASS) & (by_class["rows"] >= MIN_ROWS)]
+    if len(large):
+        label, n, s, share = next(_lines(large.sort_values("share", ascending=False)))
+        yield (
+            f"{100 * share:.0f} % of the rows labelled {label!r} ({s:,} of {n:,}) are suspected, more than a third. "
+            "The model may not recognise this class; its right rows then look wrong, too."
+        )
+
+
+def _lines(table: pd.DataFrame) -> Iterator[tuple[Any, int, int, float]]:
+    columns = (table.index.tolist(), table["rows"], table["suspects"], table["share"])
+    return zip(*columns, strict=True)

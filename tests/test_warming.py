@@ -1,0 +1,96 @@
+"""Compiling ahead: afterwards there is nothing left to compile."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import localshapley as ls
+from localshapley.errors import InvalidArgumentError
+
+VALUATIONS = """
+import json
+import numpy as np
+from numba.core import event
+import localshapley as ls
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier
+
+compiled = []
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].py_func.__name__)
+    def on_end(self, event):
+        pass
+
+event.register("numba:compile", Listener())
+rng = np.random.default_rng(0)
+X, X_test = rng.normal(size=(60, 4)).astype(np.float32), rng.normal(size=(6, 4))
+classifiers = KNeighborsClassifier(3), DecisionTreeClassifier(), SVC(), SVC(kernel="linear"), LogisticRegression()
+for model in (*classifiers, SVR(), Ridge()):
+    y, y_test = (X[:, 0] > 0, X_test[:, 0] > 0) if model in classifiers else (X[:, 0] * 1.0, X_test[:, 0])
+    for method in ("auto", "sample", "exact"):
+        budget = 400 if method == "sample" else None
+        ls.value(X, y, X_test, y_test, model=model, method=method, support=ls.supports.Nearest(9), budget=budget)
+print(json.dumps(compiled))
+"""
+
+
+KERNELS = """
+import importlib, pkgutil
+from numba.core.registry import CPUDispatcher
+import localshapley.kernels as package
+
+def kernels():
+    found = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        for name, value in vars(importlib.import_module(f"localshapley.kernels.{module.name}")).items():
+            if isinstance(value, CPUDispatcher) and not name.startswith("_"):
+                options = value.targetoptions
+                if not options.get("no_cpython_wrapper") and options.get("inline") != "always":
+                    found[name] = bool(value.overloads)
+    return found
+"""
+
+
+def run(program, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_every_kernel_is_compiled_ahead_and_valuations_compile_nothing_more():
+    """The types of what is compiled ahead are those that valuations call with."""
+    pytest.importorskip("torch")
+    ahead = "import localshapley as ls; ls.warm_up(n_jobs=1); left = [k for k, there in kernels().items() if not there]"
+    assert run(KERNELS + ahead + VALUATIONS.replace("dumps(compiled)", "dumps([left, compiled])")) == [[], []]
+
+
+@pytest.mark.long
+def test_valuations_in_another_process_compile_nothing_after_it(tmp_path):
+    """From an empty cache, which several processes fill."""
+    program = "import json, localshapley as ls; print(json.dumps(ls.warm_up(n_jobs=2)))"
+    seconds = run(program, NUMBA_CACHE_DIR=str(tmp_path))
+    assert all(spent > 0 for spent in seconds.values())
+    assert run(VALUATIONS, NUMBA_CACHE_DIR=str(tmp_path)) == []
+    again = run(program, NUMBA_CACHE_DIR=str(tmp_path))
+    assert again == dict.fromkeys(seconds, 0.0)
+
+
+def test_one_model_alone():
+    assert list(ls.warm_up("ridge", n_jobs=1)) == ["methods", "ridge"]
+    assert list(ls.warm_up(["knn", "ridge", "knn"], n_jobs=1)) == ["methods", "knn", "ridge"]
+
+
+def test_unknown_models_are_refused():
+    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'gcn', 'knn', .*got 'forrest'"):
+        ls.warm_up("forrest")

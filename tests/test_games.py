@@ -28,6 +28,8 @@ def test_games_are_ascending_and_the_csr_arrays_say_what_the_lists_say(supports)
     graph = ls.SupportGraph(supports, 10)
     assert (np.diff(graph.sizes) >= 0).all()
     assert graph.support_sizes.tolist() == [len(s) for s in supports]
+    assert graph.tests_per_player.tolist() == np.diff(graph.R[0]).tolist()
+    assert graph.n_entries == sum(len(s) for s in supports)
     indptr, players = graph.N
     for t, support in enumerate(supports):
         assert players[indptr[t] : indptr[t + 1]].tolist() == sorted(support)

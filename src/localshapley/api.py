@@ -100,7 +100,8 @@ def value(
         Who contributed each training row, in the order of `X`: the owners are valued in place of the rows, each as a
         whole. For the sums of the rows' values see `localshapley.tasks.owners`.
     per_test : bool, default=False
-        Whether to keep the value of each training row to each test row, a sparse matrix.
+        Whether to keep the value of each training row to each test row, a sparse matrix; refused if it would not fit
+        in memory.
     store : path or `localshapley.Store`, optional
         File that keeps what has been trained, such as ``"run.db"``. A run that was killed resumes where it stopped,
         and other runs with this model and score reuse what they share with it. Where training is quicker than

@@ -166,7 +166,7 @@ class Played:
             stderr=self.stderr,
             cost=self.cost,
             support_sizes=self.graph.support_sizes,
-            n_tests=np.diff(self.graph.R[0]),
+            n_tests=self.graph.tests_per_player,
             method=self.method,
             model=problem.model,
             score=problem.score,
@@ -181,6 +181,7 @@ class Played:
             unit=problem.unit,
             is_random=problem.trainer.is_random,
             games=self.graph,
+            digests=problem.digests(),
             skill=problem.skill,
             **more,
         )
@@ -188,6 +189,7 @@ class Played:
 
 def solve(problem: Problem, settings: Settings, store: StoreSetting = None, **more: Any) -> Valuation:
     """Play the games of a problem, with a store if there is one, and make the result."""
+    settings.check_room(problem.graph)
     with opened(store, problem.contents) as memory:
         played = play(problem.graph, Bench(problem.trainer, memory), settings)
         return played.valuation(problem, [] if memory is None else memory.notes, **more)

@@ -25,7 +25,7 @@ class RefusedByModelError(InvalidArgumentError):
 
 
 class TooLargeError(LocalShapleyError, ValueError):
-    """An exact method would need more trainings than are allowed."""
+    """A run would need more trainings than are allowed, or more memory than there is; nothing was started."""
 
 
 class TrainingError(LocalShapleyError, RuntimeError):

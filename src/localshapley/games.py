@@ -10,6 +10,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, GraphArrays, Indices, Ints, Lists, Masks, offsets
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.memory import check_memory
+from localshapley.wording import in_words
 
 
 class SupportGraph:
@@ -72,8 +74,11 @@ class SupportGraph:
         self.n_tests = len(rows)
 
         tests_of: dict[object, list[int]] = {}
+        key: object = None
         for t, row in enumerate(rows):
-            tests_of.setdefault(row.tobytes() if merge else t, []).append(t)
+            if t == 0 or not merge or row is not rows[t - 1]:
+                key = row.tobytes() if merge else t
+            tests_of.setdefault(key, []).append(t)
         groups = sorted(tests_of.values(), key=lambda tests: len(rows[tests[0]]))
         self.indptr = offsets(np.array([len(rows[tests[0]]) for tests in groups], dtype=np.int64))
         self.players = _concatenate([rows[tests[0]] for tests in groups])
@@ -112,6 +117,22 @@ class SupportGraph:
     def support_sizes(self) -> Ints:
         """`|N(t)|` of each test row, shape (n_tests,)."""
         return self.sizes[self.game_of_test]
+
+    @cached_property
+    def tests_per_player(self) -> Ints:
+        """`|R(z)|` of each player, shape (n_players,)."""
+        counts: Ints = np.zeros(self.n_players, dtype=np.int64)
+        np.add.at(counts, self.players, np.repeat(self.tests_per_game, self.sizes))
+        return counts
+
+    @property
+    def n_entries(self) -> int:
+        """Pairs of a test row and a player in its support."""
+        return int((self.sizes * self.tests_per_game).sum())
+
+    def check_room(self, what: str, bytes_each: int, advice: str) -> None:
+        """Refuse what would take `bytes_each` for every pair of a test row and a player in its support."""
+        check_memory(f"{what} on {in_words(self.n_entries)} pairs of rows", bytes_each * self.n_entries, advice)
 
     def support(self, test: int) -> Indices:
         """`N(t)`: the players of one test row, ascending."""
@@ -197,8 +218,13 @@ class SupportGraph:
 
 def _as_rows(supports: Iterable[Iterable[int]]) -> list[Indices]:
     """Check the supports and return each as an ascending int32 array."""
-    rows = []
+    rows: list[Indices] = []
+    last: object = None
     for t, given in enumerate(supports):
+        if t > 0 and given is last:  # all rows for every test row: one array is enough
+            rows.append(rows[-1])
+            continue
+        last = given
         row = np.asarray(given if isinstance(given, np.ndarray) else list(given))
         if row.size == 0:
             row = row.astype(np.int32)

@@ -26,7 +26,7 @@ from localshapley.store.contents import Contents, contents_by_name, describe
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.supports.hops import Hops, NodeSpace, within
-from localshapley.valuation import Valuation
+from localshapley.valuation import Digests, Valuation
 
 GAMES = ("test", "train")
 
@@ -112,6 +112,7 @@ def value_nodes(
     task, notes = data.task(score=score, empty=empty, seed=seed)
     supports, scored = _make_games(games, support, data, seed, apart=per_test)
     played = SupportGraph(supports, len(data.train))
+    played.check_room("value_nodes()", 20, "use a smaller support, or fewer test nodes")
     trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
     reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))
     if empty_supports := int((np.diff(reach.indptr) == 0).sum()):
@@ -129,6 +130,7 @@ def value_nodes(
         ids=pd.Index(data.train, name="node"),
         unit="node",
         notes=notes,
+        digests=lambda: Digests.of(data.features[data.train], data.labels[data.train]),
     )
     found = solve(problem, settings, store)
     return replace(

@@ -181,6 +181,7 @@ def plan(
         owners=owners,
     )
     graph, bench = problem.graph, Bench(problem.trainer)
+    settings.check_room(graph)
     with announcing_compilation(progress):
         run = settings.method.start(graph, bench, settings)
         levels = count_levels(graph, seed=seed)

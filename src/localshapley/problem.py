@@ -41,7 +41,7 @@ from localshapley.models.trainer import Trainer
 from localshapley.store.contents import Contents, contents_of_task, describe
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
-from localshapley.valuation.parts import Origin
+from localshapley.valuation.parts import Digests, Origin
 from localshapley.valuation.skill import Skill, classifier_skill, regressor_skill
 
 MAX_PREDICTED = 2000
@@ -65,6 +65,8 @@ class Problem:
     unit : str
         What the players are: ``"row"``, ``"owner"`` or ``"node"``.
     notes : list of str
+    digests : callable
+        Gives what the rows of the result are recognised by later, if they are rows of a table.
     skill : Skill or None
         How good the reference models are on test rows.
     """
@@ -78,6 +80,7 @@ class Problem:
     ids: pd.Index | None = None
     unit: str = "row"
     notes: list[str] = field(default_factory=list)
+    digests: Callable[[], Digests | None] = lambda: None
     skill: Skill | None = None
 
 
@@ -170,6 +173,7 @@ def pose(
         contents=lambda: contents_of_task(task, estimator, trainer.name),
         ids=checked.ids,
         notes=notes,
+        digests=checked.digests,
         skill=_skill(trials, task),
         task=task,
         source=support,
@@ -204,6 +208,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         ids=owners.names,
         unit="owner",
         notes=[*problem.notes, note],
+        digests=lambda: None,
         owners=owners,
     )
 
@@ -216,6 +221,7 @@ class Checked:
     model: Model
     ids: pd.Index | None
     notes: list[str]
+    digests: Callable[[], Digests]
     folds: list[Fold] | None = None
 
 
@@ -254,7 +260,8 @@ def check(
         empty=empty,
         seed=seed,
     )
-    return Checked(task, chosen, data.ids, notes + more + data.notes, folds)
+    notes = notes + more + data.notes
+    return Checked(task, chosen, data.ids, notes, lambda: Digests.of(known_table(X), y), folds)
 
 
 def _find_supports(
@@ -313,9 +320,15 @@ def _find_by_folds(
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
         most = -(-MAX_PREDICTED // len(folds))
         chosen, inside = _find_supports(support, part, estimator, raw_part, raw_test, notes, trials, most)
-        found += [train[rows].astype(np.int32) for rows in inside]
+        found += _as_numbered(train, inside)
     assert chosen is not None
     return chosen, [found[t] for t in _order_of_tests(folds)]
+
+
+def _as_numbered(train: Ints, inside: list[Indices]) -> list[Indices]:
+    """Supports among some of the rows, by the numbers of all rows; one array stays one array."""
+    of_array = {id(rows): train[rows].astype(np.int32) for rows in {id(rows): rows for rows in inside}.values()}
+    return [of_array[id(rows)] for rows in inside]
 
 
 Trial: TypeAlias = tuple[AnyArray, AnyArray, AnyArray]

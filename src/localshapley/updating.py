@@ -116,7 +116,7 @@ def update(
         values=graph.values(by_test),
         per_test=graph.matrix(by_test),
         support_sizes=graph.support_sizes,
-        n_tests=np.diff(graph.R[0]),
+        n_tests=graph.tests_per_player,
         games=graph,
         counted=None,
         origin=problem.origin,

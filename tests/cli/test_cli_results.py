@@ -75,7 +75,7 @@ class TestSuspectsAndSelect:
     def test_values_of_other_rows_are_refused(self, command, kept, flowers):
         other = command("suspects", flowers / "test.csv", "-t", "species", "--values", "v.parquet")
         assert other.status == 1
-        assert "does not hold the values of the 50 rows" in other.stderr
+        assert "is not the table that was valued: 100 of 100 rows are not in it" in other.stderr
 
 
 def test_compare_and_report_from_results(answer, command, flowers, tmp_path):

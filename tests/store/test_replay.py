@@ -317,6 +317,29 @@ class TestNotes:
             assert store.verify() == []
             assert store.info().n_coalitions > 0
 
+    @pytest.mark.parametrize("after", [0, 1, 3])
+    def test_damage_in_the_middle_of_a_run_ends_the_storing_and_not_the_run(self, tmp_path, monkeypatch, after):
+        run(tmp_path / "run.db", method="sample", budget=300)
+        lookup, left = ls.Store.lookup, [after]
+
+        def damaged(self, *args):
+            left[0] -= 1
+            if left[0] < 0:
+                raise ls.StoreError("it is damaged")
+            return lookup(self, *args)
+
+        monkeypatch.setattr(ls.Store, "lookup", damaged)
+        with pytest.warns(ls.LocalShapleyWarning, match="it is damaged"):
+            v = run(tmp_path / "run.db", method="sample", budget=600)
+        assert left[0] == -1  # it was not asked again
+        assert [note for note in v.notes if "continued without its store" in note]
+        assert same_bits(v, run(method="sample", budget=600))
+
+    @pytest.mark.parametrize("store", ["a\0b", "a\ud800"])
+    def test_a_path_that_no_file_can_have(self, store):
+        with pytest.raises(ls.InvalidArgumentError, match=r"store must be a path such as 'run\.db'; got 'a"):
+            run(store)
+
     @pytest.mark.parametrize("store", [5, True, ["run.db"]])
     def test_what_is_no_store_is_refused(self, store):
         with pytest.raises(ls.InvalidArgumentError, match="store must be a path"):

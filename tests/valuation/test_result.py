@@ -141,8 +141,10 @@ def test_a_saved_valuation_knows_whether_its_model_is_random(tmp_path):
     table = pq.read_table(path)
     header = json.loads(table.schema.metadata[b"localshapley"])
     del header["is_random"]  # as in a file of an older version
+    header["format"] = "localshapley valuation 1"
     older = {**table.schema.metadata, b"localshapley": json.dumps(header).encode()}
-    pq.write_table(table.replace_schema_metadata(older), path)
+    del older[b"localshapley.checksum"]
+    pq.write_table(table.drop_columns(["digest"]).replace_schema_metadata(older), path)
     assert not ls.load(path).is_random
 
 
@@ -156,8 +158,9 @@ def test_a_saved_valuation_knows_how_good_its_model_is(tmp_path):
     for wrong, is_read in ((None, True), ({**vars(v.skill), "model": "good"}, False)):
         header = json.loads(table.schema.metadata[b"localshapley"])
         del header["skill"]  # as in a file of an older version
-        header |= {} if wrong is None else {"skill": wrong}
+        header |= {"format": "localshapley valuation 1"} | ({} if wrong is None else {"skill": wrong})
         other = {**table.schema.metadata, b"localshapley": json.dumps(header).encode()}
+        del other[b"localshapley.checksum"]
         pq.write_table(table.replace_schema_metadata(other), path)
         if is_read:
             assert ls.load(path).skill is None

@@ -14,6 +14,7 @@ differentiation gives them in one pass, and no gradient of a single row is ever 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -29,7 +30,7 @@ from localshapley.inputs.indexes import check_order
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.devices import find_device
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.valuation import Cost, Valuation
+from localshapley.valuation import Cost, Digests, Valuation
 
 Params: TypeAlias = dict[str, Tensor]
 """Tensors by name, as in `torch.func`."""
@@ -179,7 +180,7 @@ def in_run_shapley(
             raise InvalidArgumentError(
                 f"module must give one number for each of the {len(classes)} classes of y; one row gave shape {shape}."
             )
-        return value_run(
+        found = value_run(
             "in_run_shapley",
             {name: fixed[name] for name in params},
             lambda p, batch: log_losses(outputs(p, rows[batch]), truth[batch]),
@@ -194,6 +195,7 @@ def in_run_shapley(
             progress=progress,
             notes=notes,
         )
+        return replace(found, digests=Digests.of(X if sparse.issparse(X) else np.asarray(X), labels))
     finally:
         module.train(was_training)
 

@@ -18,7 +18,7 @@ from localshapley.inputs.graphs import read_graph
 from localshapley.inputs.numbers import check_whole
 from localshapley.models.devices import find_device
 from localshapley.progress import ProgressSetting
-from localshapley.valuation import Valuation
+from localshapley.valuation import Digests, Valuation
 
 
 def in_run_nodes(
@@ -94,7 +94,8 @@ def in_run_nodes(
         progress=progress,
         notes=notes,
     )
-    return replace(found, ids=pd.Index(train, name="node"), unit="node")
+    digests = Digests.of(features[train], labels[train])
+    return replace(found, ids=pd.Index(train, name="node"), unit="node", digests=digests)
 
 
 def _normalised(edges: sparse.csr_array) -> sparse.csr_array:

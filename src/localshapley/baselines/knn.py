@@ -252,4 +252,5 @@ def _over_blocks(
         stopped="closed form",
         notes=checked.notes,
         ids=checked.ids,
+        digests=checked.digests(),
     )

@@ -34,7 +34,7 @@ def compare(
     """Compare two results: rank correlation, overlap of the best and worst rows, scatter plot."""
     import pandas as pd
 
-    first, second = _read_values(one), _read_values(two)
+    first, second = _by_contents(one, two) or (_read_values(one), _read_values(two))
     both = pd.concat([first, second], axis=1, join="inner", keys=["one", "two"])
     if len(both) < 2:
         raise LocalShapleyError(
@@ -52,15 +52,39 @@ def compare(
     output.answer(document, "\n".join(text))
 
 
+def _by_contents(one: Path, two: Path) -> tuple[pd.Series, pd.Series] | None:
+    """Saved values of the same rows in two orders, whose numbers do not name them: the second by those of the first."""
+    from localshapley.valuation.matching import find
+
+    found = [_load(path) for path in (one, two)]
+    if any(v is None or v.digests is None or v.to_frame().index.name != "row" for v in found):
+        return None
+    first, second = (v for v in found if v is not None)
+    assert first.digests is not None and second.digests is not None  # noqa: PT018 - for mypy
+    place = find(second.digests.rows, first.digests.rows)
+    if len(first.values) != len(second.values) or (place < 0).any():
+        return None
+    names = first.to_frame().index
+    return first.to_frame()["value"], second.to_frame()["value"].set_axis(names[place])
+
+
+def _load(path: Path) -> ls.Valuation | None:
+    """A saved valuation; None for a table that something else wrote."""
+    if path.suffix != ".parquet":
+        return None
+    try:
+        return ls.load(path)
+    except LocalShapleyError:
+        return None
+
+
 def _read_values(path: Path) -> pd.Series:
     """Values by the first column of a table that has a column `value`."""
     import pandas as pd
 
-    if path.suffix == ".parquet":
-        try:
-            return ls.load(path).to_frame()["value"]
-        except LocalShapleyError:
-            pass  # a table that something else wrote
+    saved = _load(path)
+    if saved is not None:
+        return saved.to_frame()["value"]
     table = read_table(path, once=("value",))
     if "value" not in table.columns:
         raise LocalShapleyError(f"{path} has no column 'value'; give a result of localshapley value --out.")

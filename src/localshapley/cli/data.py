@@ -14,6 +14,7 @@ from localshapley.inputs.tables import read_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from localshapley import Valuation
     from localshapley.arrays import AnyArray, Floats
 
 TASKS = ("auto", "classification", "regression")
@@ -59,14 +60,36 @@ class Data:
 
 def load_data(run: Run) -> Data:
     """Read the tables and prepare them; the preparation is learnt from the training rows."""
+    notes: list[str] = []
+    return _prepared(run, *_read(run, notes), notes)
+
+
+def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
+    """Read the rows that were valued, wherever they are in the table, and give their values in the same order."""
+    from localshapley.cli.saved import valued_rows
+
+    notes: list[str] = []
+    table = _read_train(run, notes)
+    left_out = tuple(name for name in (run.owner, *(run.drop or [])) if name is not None)
+    rows, valuation = valued_rows(
+        valuation, table, run.train, named=run.id is not None, target=run.target, left_out=left_out
+    )
+    if len(rows) < len(table) and run.test_size is None:
+        raise LocalShapleyError(
+            f"{run.train} has {len(table) - len(rows)} rows that were not valued; value this table, or give the option "
+            "--test-size if they were set aside."
+        )
+    return _prepared(run, rows, None, notes), valuation
+
+
+def _prepared(run: Run, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[str]) -> Data:
+    """Prepare the rows for the model; `notes` say what was made of the files."""
     import pandas as pd
 
     from localshapley.inputs.preparing import labels_of, prepare
 
     if run.no_prepare and run.category:
         raise InvalidArgumentError("--category is part of the preparation, which --no-prepare leaves out; drop one.")
-    notes: list[str] = []
-    train, test = _read(run, notes)
     y, regression = _target(train, run)
     owner = _owner(train, run)
     left_out = [name for name in (run.target, run.owner, *(run.drop or [])) if name is not None]
@@ -98,18 +121,10 @@ def _read(run: Run, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None
     if len(ways) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
         raise InvalidArgumentError(f"{options} cannot be combined; give only one of them.")
-    how: dict[str, Any] = {"sep": run.sep, "once": (run.target, run.id, run.owner), "notes": notes}
-    train = named_rows(read_table(run.train, run.encoding, **how), run.train, run.id)
-    dropped = run.drop or []
-    named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in dropped)]
-    for option, name in [*named, *(("--category", name) for name in run.category or [])]:
-        if name is not None and name not in train.columns:
-            raise _no_column(option, name, train, run.train)
-    if run.drop_missing_target:
-        train = _with_target(train, run.train, run.target, notes)
+    train = _read_train(run, notes)
     if run.test is not None:
-        test = read_table(run.test, run.encoding, **how)
-        needed = train.columns.difference([run.owner, *dropped], sort=False)
+        test = read_table(run.test, run.encoding, **_how(run, notes))
+        needed = train.columns.difference([run.owner, *(run.drop or [])], sort=False)
         missing = needed.difference(test.columns, sort=False)
         if len(missing):
             raise LocalShapleyError(
@@ -117,6 +132,21 @@ def _read(run: Run, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None
             )
         return train, _with_target(test, run.test, run.target, notes) if run.drop_missing_target else test
     return (train, None) if run.test_size is None else _split(train, run)
+
+
+def _read_train(run: Run, notes: list[str]) -> pd.DataFrame:
+    """The table of training rows, with their names; it must have all columns that the options name."""
+    train = named_rows(read_table(run.train, run.encoding, **_how(run, notes)), run.train, run.id)
+    named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
+    for option, name in [*named, *(("--category", name) for name in run.category or [])]:
+        if name is not None and name not in train.columns:
+            raise _no_column(option, name, train, run.train)
+    return _with_target(train, run.train, run.target, notes) if run.drop_missing_target else train
+
+
+def _how(run: Run, notes: list[str]) -> dict[str, Any]:
+    """How tables are read."""
+    return {"sep": run.sep, "once": (run.target, run.id, run.owner), "notes": notes}
 
 
 def _with_target(table: pd.DataFrame, path: Path, target: str, notes: list[str]) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,12 +11,10 @@ import localshapley as ls
 from localshapley.cli.data import named_rows
 from localshapley.cli.options import takes_groups
 from localshapley.cli.output import Output
+from localshapley.cli.saved import valued_rows
 from localshapley.cli.suspects import judged
-from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
+from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.tables import read_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @takes_groups
@@ -35,7 +33,9 @@ def report(
     valuation = ls.load(values)
     if train is None and (target or owner):
         raise InvalidArgumentError("--target and --owner are columns of the table that was valued; give --train TABLE.")
-    of_rows = {} if train is None else _of_rows(valuation, train, target, owner)
+    of_rows: dict[str, Any] = {}
+    if train is not None:
+        valuation, of_rows = _of_rows(valuation, train, target, owner)
     shape = find_shape(image_shape)
     ls.report.write_report(out, valuation, **of_rows, image_shape=shape, title=title, json=data)
     output.answer({"report": str(out)}, f"Wrote {out}")
@@ -51,14 +51,22 @@ def find_shape(text: str | None) -> tuple[int, ...] | None:
         raise InvalidArgumentError(f"--image-shape must look like 28x28; got {text!r}.") from None
 
 
-def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: str | None) -> dict[str, Any]:
-    """What the table adds to the report: the rows, and by their columns suspects and owners."""
+def _of_rows(
+    valuation: ls.Valuation, train: Path, target: str | None, owner: str | None
+) -> tuple[ls.Valuation, dict[str, Any]]:
+    """The valuation in the order of the table, and what it adds: the rows, and by their columns suspects and owners."""
     from localshapley.inputs.preparing import labels_of, prepare
 
-    table = _valued_rows(valuation, train, (target, owner))
-    for option, name in (("--target", target), ("--owner", owner)):
-        if name is not None and name not in table.columns:
-            raise unknown_name(option, name, table.columns)
+    table, name = read_table(train, once=(target, owner)), valuation.to_frame().index.name
+    is_named = name in table.columns
+    table = named_rows(table, train, str(name) if is_named else None)
+    for option, column in (("--target", target), ("--owner", owner)):
+        if column is not None and column not in table.columns:
+            raise unknown_name(option, column, table.columns)
+    if target is not None:
+        table = table[table[target].notna()]  # without a target, no row was valued
+    left_out = () if owner is None else (owner,)
+    table, valuation = valued_rows(valuation, table, train, named=is_named, target=target, left_out=left_out)
     rows = table.drop(columns=[name for name in (target, owner) if name is not None])
     found: dict[str, Any] = {"rows": rows}
     if target is not None:
@@ -66,14 +74,4 @@ def _of_rows(valuation: ls.Valuation, train: Path, target: str | None, owner: st
         found["suspects"] = judged(valuation, found["y"], prepare(rows).X)[0]
     if owner is not None:
         found["owners"], found["owner"] = ls.tasks.owners(valuation, table[owner]), table[owner]
-    return found
-
-
-def _valued_rows(valuation: ls.Valuation, path: Path, once: tuple[str | None, ...]) -> pd.DataFrame:
-    """The rows of a table that were valued, found by their names or, if all were, by their order."""
-    index = valuation.to_frame().index
-    table = read_table(path, once=once)
-    table = named_rows(table, path, str(index.name) if index.name in table.columns else None)
-    if not index.isin(table.index).all():
-        raise LocalShapleyError(f"{path} is not the table that was valued: it has no row {index[0]!r}.")
-    return table.loc[index]
+    return valuation, found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -59,7 +59,7 @@ def value(run: Run, files: Files, output: Output) -> None:
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
     if files.out is not None:
         if files.out.suffix == ".parquet":
-            valuation.save(files.out)
+            _as_in_the_file(valuation, data).save(files.out)
         else:
             guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
         written["values"] = str(files.out)
@@ -87,6 +87,13 @@ def _check(run: Run, files: Files) -> None:
     find_shape(files.image_shape)
     if files.curves and run.test is None and run.test_size is None:
         raise InvalidArgumentError("--curves needs test rows: --test or --test-size.")
+
+
+def _as_in_the_file(valuation: ls.Valuation, data: Data) -> ls.Valuation:
+    """The valuation with digests of the rows as they are in the file: how they are prepared depends on all of them."""
+    from localshapley.valuation import Digests
+
+    return valuation if valuation.unit != "row" else replace(valuation, digests=Digests.of(data.rows, data.y))
 
 
 def _labelled(valuation: ls.Valuation, data: Data) -> pd.DataFrame:

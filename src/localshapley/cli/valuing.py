@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, Field, asdict, fields
+from dataclasses import MISSING, Field, asdict, fields, replace
 from importlib import import_module
 from inspect import isabstract, isroutine
 from pathlib import Path
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import localshapley as ls
-from localshapley.cli.data import Data, load_data
+from localshapley.cli.data import Data, load_data, load_valued
 from localshapley.cli.options import INTERRUPTED, Run
 from localshapley.cli.output import Output
-from localshapley.errors import InvalidArgumentError, LocalShapleyError, RefusedByModelError, unknown_name
+from localshapley.errors import InvalidArgumentError, RefusedByModelError, unknown_name
 
 if TYPE_CHECKING:
     from localshapley.supports import Support
@@ -67,7 +67,8 @@ def valued(run: Run, output: Output) -> tuple[Data, ls.Valuation]:
     data = loaded(run, output)
     try:
         with explaining_preparation(run):
-            return data, ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
+            valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
+        return data, replace(valuation, digests=None)  # its rows are at hand, prepared or not
     except KeyboardInterrupt:
         kept = f"; {run.store} keeps what was trained, and the same command resumes from it" if run.store else ""
         output.status(f"stopped before the first estimate{kept}")
@@ -95,20 +96,20 @@ def saved_or_valued(run: Run, values: Path | None, output: Output) -> tuple[Data
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
     if values is None:
         return valued(run, output)
-    data, valuation = loaded(run, output), ls.load(values)
-    if len(valuation.values) != len(data.y) or not valuation.to_frame().index.equals(data.rows.index):
-        raise LocalShapleyError(
-            f"{values} does not hold the values of the {len(data.y)} rows of {run.train}; give the options that it was "
-            "made with (--id, --test-size, --seed)."
-        )
+    data, valuation = load_valued(run, ls.load(values))
+    _say_prepared(run, data, output)
     return data, valuation
 
 
 def loaded(run: Run, output: Output) -> Data:
     """Read the data, and say what was made of it."""
     data = load_data(run)
-    output.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.preparation))
+    _say_prepared(run, data, output)
     return data
+
+
+def _say_prepared(run: Run, data: Data, output: Output) -> None:
+    output.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.preparation))
 
 
 def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:

@@ -48,7 +48,7 @@ give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
             f"{name} has the labels of {rows_name} in another order, {first}; {aligned}, or {name}.to_numpy() if the "
             "rows are in the right order already."
         )
-    if _is_default(one) or _is_default(other):
+    if is_default(one) or is_default(other):
         return []
     return [f"{name} and {rows_name} have different labels in their indexes, {first}; rows were joined by position."]
 
@@ -90,5 +90,6 @@ def check_answer(X: Any, y: Any) -> None:
         )
 
 
-def _is_default(index: pd.Index) -> bool:
+def is_default(index: pd.Index) -> bool:
+    """Whether an index only numbers the rows."""
     return isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1

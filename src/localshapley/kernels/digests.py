@@ -20,14 +20,32 @@ def mixed(x: np.uint64) -> Any:
     return x ^ (x >> np.uint64(31))
 
 
+@part()
+def folded(high: np.uint64, low: np.uint64, word: np.uint64) -> Any:
+    """Fold one more word into a digest."""
+    high = mixed((high + GOLDEN) ^ word)
+    return high, mixed(low * np.uint64(0xD1342543DE82EF95) + (word ^ high))
+
+
 @kernel()
 def fold_words(words: Masks, indptr: Ints, out: Masks) -> None:
     """Fold the words of each row, in their order, into its digest; `out` holds where each starts from."""
     for row in range(len(out)):
         high, low = out[row, 0], out[row, 1]
         for i in range(indptr[row], indptr[row + 1]):
-            high = mixed((high + GOLDEN) ^ words[i])
-            low = mixed(low * np.uint64(0xD1342543DE82EF95) + (words[i] ^ high))
+            high, low = folded(high, low, words[i])
+        out[row, 0], out[row, 1] = mixed(high ^ GOLDEN), mixed(low + high)
+
+
+@kernel()
+def fold_cells(words: Masks, out: Masks) -> None:
+    """Fold the places and words of each row of a table, except those that are 0, into its digest."""
+    for row in range(len(out)):
+        high, low = out[row, 0], out[row, 1]
+        for j in range(words.shape[1]):
+            if words[row, j] != 0:
+                high, low = folded(high, low, np.uint64(j))
+                high, low = folded(high, low, words[row, j])
         out[row, 0], out[row, 1] = mixed(high ^ GOLDEN), mixed(low + high)
 
 

@@ -22,18 +22,34 @@ _compile: Any = njit  # its stubs know only some of its options
 
 
 def kernel(**options: Any) -> Any:
-    """Compile a kernel, and keep the code for the next process if there is a folder for it."""
+    """Compile a kernel, and keep the code for the next process if there is a folder and room for it."""
     options = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True} | options
 
     def compiled(function: Any) -> Any:
         try:
-            return _compile(cache=True, **options)(function)
+            return _kept_if_there_is_room(_compile(cache=True, **options)(function))
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
             _say_that_nothing_is_kept()
             return _compile(**options)(function)
 
+    return compiled
+
+
+def _kept_if_there_is_room(compiled: Any) -> Any:
+    """The same kernel, which is not kept where the disk is full."""
+    kept = getattr(compiled, "_cache", None)  # there is none where numba is told not to compile
+    if kept is not None:
+        save = kept.save_overload
+
+        def save_if_possible(*overload: Any) -> None:
+            try:
+                save(*overload)
+            except OSError:
+                return
+
+        kept.save_overload = save_if_possible
     return compiled
 
 

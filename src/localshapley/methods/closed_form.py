@@ -19,6 +19,9 @@ from localshapley.workers import Bench, Done, Work
 CLASSES_PER_SECOND = 1e7
 """A lower bound on how fast classes are scored."""
 
+BYTES_PER_PAIR = 28
+"""Memory for each pair of a test row and a player: two values, a distance and a number."""
+
 
 @dataclass(frozen=True)
 class ClosedForm(Method):
@@ -74,6 +77,7 @@ class ClosedFormRun(Certain):
     why = "closed form: coalitions with equal scores are counted together, and none is trained"
 
     def __init__(self, graph: SupportGraph, solver: Solver, classes: int) -> None:
+        graph.check_room("the closed form", BYTES_PER_PAIR, "use method='sample', or a smaller support")
         self.graph, self._solver, self.total = graph, solver, classes
         self._by_test = np.empty(len(graph.N[1]))
         subsets = sum(2 ** int(n) for n in graph.support_sizes)

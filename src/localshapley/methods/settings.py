@@ -9,12 +9,15 @@ from operator import or_
 import numpy as np
 
 from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_flag, check_number, check_whole
 from localshapley.methods.base import Method
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import RelativeError, Rule, Seconds
 
 DEFAULT_TOL = 0.1
+BYTES_PER_PAIR = 20
+"""Memory for the value of a row to a test row: itself, a copy, and the number of the row."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,11 @@ class Settings:
                 f"tol, stop and max_seconds need a sampled method; method={name!r} is {self.method.kind}. "
                 "Leave them out, or use method='auto'."
             )
+
+    def check_room(self, graph: SupportGraph) -> None:
+        """Refuse to keep more values than there is memory for, before a run starts."""
+        if self.per_test:
+            graph.check_room("per_test=True", BYTES_PER_PAIR, "leave it out, use a smaller support, or fewer test rows")
 
     @property
     def rule(self) -> Rule | None:

@@ -118,11 +118,10 @@ class KNNTrainer(CompiledTrainer):
         counted = np.zeros(graph.n_tests, dtype=bool)
         if not self._by_distance and self._n_classes:
             counted[:] = self._task.score.source == "proba"
-            indptr, players = graph.N
-            shape = (graph.n_tests, self._n_classes)
-            voted = sparse.csr_array((np.ones(len(players)), self._codes[players], indptr.copy()), shape)
+            ones, shape = np.ones(len(graph.players)), (graph.n_games, self._n_classes)
+            voted = sparse.csr_array((ones, self._codes[graph.players], graph.indptr.copy()), shape)
             voted.sum_duplicates()
-            counted |= np.diff(voted.indptr) <= 2
+            counted |= (np.diff(voted.indptr) <= 2)[graph.game_of_test]
 
         @lru_cache
         def classes(n: int, counted: bool) -> int:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from localshapley.arrays import Ints
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import known_table
 from localshapley.report.images import check_shape, to_images
 from localshapley.report.tables import (
     Column,
@@ -24,7 +25,8 @@ from localshapley.report.tables import (
     text_column,
 )
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import in_order
+from localshapley.valuation.columns import by_index
+from localshapley.valuation.matching import in_order
 
 SHOWN_FEATURES = 6
 """Number of columns of the user's table that are shown at first; a reader can choose others."""
@@ -68,18 +70,22 @@ class Rows:
         self.exact = not valuation.stderr.any()
         self.ids = valuation.to_frame().index
         self.name = "row" if self.ids.name is None else self.ids.name
-        self.y, self.owner = (
-            None if given is None else pd.Series(self._checked(name, given)).reset_index(drop=True)
-            for name, given in (("y", y), ("owner", owner))
-        )
         self.target = getattr(y, "name", None) if target is None else target
         self.label = "label" if self.target is None else self.target
+        rows, y, owner = (
+            None if given is None else self._checked(name, given)
+            for name, given in (("rows", known_table(rows)), ("y", y), ("owner", owner))
+        )
+        y, owner = (None if given is None else pd.Series(given) for given in (y, owner))
+        rows, y, owner = in_order(valuation, rows, y, owner, name="rows", shown=True)
+        self.y = None if y is None else y.reset_index(drop=True)
+        self.owner = None if owner is None else owner.reset_index(drop=True)
         self._features = pd.DataFrame(index=range(len(self.ids)))
         self._pixels: np.ndarray | None = None
         self._shape: tuple[int, ...] = ()
         self.n_features = self.n_pixels = 0
         if rows is not None:
-            self._features = _as_frame(self._checked("rows", rows))
+            self._features = _as_frame(rows)
             self.n_features = self._features.shape[1]
         if image_shape is not None:
             if rows is None:
@@ -163,15 +169,13 @@ class Rows:
                 f"{name} has {count} entries, but the valuation has {n} rows; give the rows that were valued, in their "
                 "order."
             )
-        return in_order(name, given, self.valuation)
+        return by_index(name, given, self.valuation)
 
 
 def _as_frame(rows: Any) -> pd.DataFrame:
     """A table of the rows, whatever holds them; columns without a name get one."""
     if isinstance(rows, pd.DataFrame):
         return rows
-    if hasattr(rows, "to_pandas"):
-        return pd.DataFrame(rows.to_pandas())
     if sparse.issparse(rows):
         frame: pd.DataFrame = pd.DataFrame.sparse.from_spmatrix(rows)  # type: ignore[attr-defined]
     else:

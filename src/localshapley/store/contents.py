@@ -17,7 +17,8 @@ import pandas as pd
 from scipy import sparse
 
 from localshapley import __version__
-from localshapley.arrays import AnyArray, Floats, Ints, Masks
+from localshapley.arrays import AnyArray, Ints, Masks
+from localshapley.inputs.digests import bits
 from localshapley.inputs.model import on_one_line, seeded
 from localshapley.inputs.task import Task
 
@@ -100,15 +101,10 @@ def _words(X: Any) -> list[tuple[Masks, Ints]]:
         rows = sparse.csr_array(X, dtype=np.float64, copy=True)
         rows.sum_duplicates()
         rows.eliminate_zeros()
-        words = np.stack([rows.indices.astype(np.uint64), _bits(rows.data)], axis=1)
+        words = np.stack([rows.indices.astype(np.uint64), bits(rows.data)], axis=1)
         return [(words.ravel(), 2 * rows.indptr.astype(np.int64))]
     dense = np.ascontiguousarray(X, dtype=np.float64)
-    return [(_bits(dense.ravel()), X.shape[1] * one_each)]
-
-
-def _bits(numbers: Floats) -> Masks:
-    """Bits of numbers; 0 and −0 count as equal, and so do all NaN."""
-    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
+    return [(bits(dense.ravel()), X.shape[1] * one_each)]
 
 
 def _word(value: Any) -> int:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from localshapley.errors import LocalShapleyError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 
 APPLICATION = 0x6C6F7368  # "losh": what makes an SQLite file ours
 FORMAT = 1
@@ -25,6 +25,7 @@ LAYOUT = (
     f"PRAGMA user_version = {FORMAT}",
     f"PRAGMA application_id = {APPLICATION}",
 )
+TABLES = LAYOUT[:3]
 ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the latter where an error quotes damaged text
 
 
@@ -44,7 +45,10 @@ class StoreFile:
     """A store's file, created if it does not exist; a copy (forked, pickled) reopens it when it is first used."""
 
     def __init__(self, path: str | os.PathLike[str], timeout: float) -> None:
-        self.path, self.timeout = Path(os.path.realpath(path)), timeout
+        try:
+            self.path, self.timeout = Path(os.path.realpath(path)), timeout
+        except (TypeError, ValueError):  # the latter for a character that no path may have
+            raise InvalidArgumentError(f"store must be a path such as 'run.db'; got {path!r}.") from None
         self.closed = False
         with _LOCK, self._explained():
             _disconnect_all()
@@ -219,6 +223,7 @@ def _open(path: Path, timeout: float, create: bool = False) -> Connection:
         if mode.startswith("rw") and _pragma(connection, "page_count") == 0:  # new, or its creator was killed
             _lay_out(connection)
         _check_origin(path, _pragma(connection, "application_id"), _pragma(connection, "user_version"))
+        _check_layout(connection)
         for setting in ("synchronous = NORMAL", "cache_size = -65536", "trusted_schema = OFF", "cell_size_check = ON"):
             connection.execute(f"PRAGMA {setting}")
         if mode.startswith("rw"):
@@ -227,6 +232,13 @@ def _open(path: Path, timeout: float, create: bool = False) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def _check_layout(connection: Connection) -> None:
+    """Refuse tables of another make, whose columns could hold anything, and whatever else runs when they are used."""
+    others = connection.execute("SELECT name FROM sqlite_master WHERE sql IS NOT NULL AND sql NOT IN (?, ?, ?)", TABLES)
+    if (other := others.fetchone()) is not None:
+        raise sqlite3.DatabaseError(f"{str(other[0])[:50]!r} is not as a store has it")
 
 
 def _log(path: Path) -> str:

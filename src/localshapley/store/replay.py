@@ -72,12 +72,16 @@ class Replay:
         self._was_asked = True
         if not self._keeps:
             return np.full(len(coalitions.tests), np.nan)
-        return self._store.lookup(
-            self._contents.fingerprint,
-            self._keys(coalitions),
-            coalitions.test_indptr,
-            self._contents.tests[coalitions.tests],
-        )
+        try:
+            return self._store.lookup(
+                self._contents.fingerprint,
+                self._keys(coalitions),
+                coalitions.test_indptr,
+                self._contents.tests[coalitions.tests],
+            )
+        except StoreError as error:
+            self._do_without(error)
+            return np.full(len(coalitions.tests), np.nan)
 
     def keep(self, coalitions: Coalitions, trained: Trained, seconds: float) -> None:
         """Keep the scores of coalitions that took `seconds` to train."""
@@ -101,9 +105,13 @@ class Replay:
                 self._contents.tests[coalitions.tests],
                 scores,
             )
-        except StoreError as error:  # better to finish without a store than not at all
-            self._stop(f"the run continued without its store, which keeps what it had: {error}")
-            warn(self._notes[-1])
+        except StoreError as error:
+            self._do_without(error)
+
+    def _do_without(self, error: StoreError) -> None:
+        """Better to finish without a store than not at all."""
+        self._stop(f"the run continued without its store, which keeps what it had: {error}")
+        warn(self._notes[-1])
 
     def _stop(self, note: str) -> None:
         self._keeps = False

@@ -25,6 +25,7 @@ from localshapley.store.file import ERRORS, Connection, StoreFile
 AnyRow: TypeAlias = tuple[Any, ...]
 RECORD = np.dtype([("test", "<i4"), ("score", "<f8")])  # of a coalition, ascending in the number of the test row
 DIGEST_BYTES = 16
+MOST_TESTS = 2**31  # what a record can number
 CHUNK = 500  # digests in one query; old versions of SQLite take 999
 
 
@@ -255,7 +256,7 @@ def _fingerprint_id(connection: Connection, digest: bytes, about: str) -> int:
         "ON CONFLICT (digest) DO UPDATE SET updated = excluded.updated",
         (digest, about, now, now),
     )
-    return int(connection.execute("SELECT id FROM fingerprints WHERE digest = ?", (digest,)).fetchone()[0])
+    return _whole(connection.execute("SELECT id FROM fingerprints WHERE digest = ?", (digest,)).fetchone()[0])
 
 
 def _test_ids(connection: Connection, names: list[bytes], add: bool = False) -> Ints:
@@ -269,7 +270,9 @@ def _test_ids(connection: Connection, names: list[bytes], add: bool = False) -> 
     ids = np.array([known.get(name, -1) for name in names], dtype=np.int64)
     if add:  # these are not `known` until the transaction has ended
         new = np.flatnonzero(ids < 0)
-        ids[new] = np.arange(len(new)) + connection.execute("SELECT coalesce(max(id), -1) + 1 FROM tests").fetchone()[0]
+        ids[new] = np.arange(len(new)) + _whole(
+            connection.execute("SELECT coalesce(max(id), -1) + 1 FROM tests").fetchone()[0], MOST_TESTS - len(new)
+        )
         rows = ((int(ids[i]), names[i], _test_crc(names[i], int(ids[i]))) for i in new)
         connection.executemany("INSERT INTO tests (id, digest, crc) VALUES (?, ?, ?)", rows)
     return ids
@@ -337,14 +340,23 @@ def _test_crc(name: bytes, number: int) -> int:
     return zlib.crc32(str(number).encode(), zlib.crc32(name))
 
 
-def _is_test_sound(name: object, number: int, crc: object) -> bool:
-    return isinstance(name, bytes) and _test_crc(name, number) == crc
+def _is_test_sound(name: object, number: object, crc: object) -> bool:
+    if not isinstance(name, bytes) or not isinstance(number, int) or not 0 <= number < MOST_TESTS:
+        return False
+    return _test_crc(name, number) == crc
+
+
+def _whole(number: object, most: int = 2**63 - 1) -> int:
+    """A number that SQLite counts by, if it is one."""
+    if not isinstance(number, int) or not 0 <= number <= most:
+        raise sqlite3.DatabaseError("a number is out of range")
+    return number
 
 
 def _wrong_rows(connection: Connection) -> list[str]:
     """Problems that the checksums show."""
     tests = connection.execute("SELECT digest, id, crc FROM tests").fetchall()
-    known = np.array([number for _, number, _ in tests], dtype=np.int64)
+    known = np.array([number for _, number, _ in tests if isinstance(number, int)], dtype=np.int64)
     fingerprints = connection.execute("SELECT id, digest FROM fingerprints").fetchall()
     seeds = {number: zlib.crc32(digest) for number, digest in fingerprints if isinstance(digest, bytes)}
     wrong = lost = 0

@@ -9,6 +9,7 @@ import numpy as np
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.memory import check_memory
 from localshapley.inputs.numbers import check_whole
 from localshapley.supports.base import Space, Support
 
@@ -47,6 +48,7 @@ class Random(Support):
         rng = np.random.default_rng(space.seed)
         rows = space.X.shape[0]
         n = min(self.n, rows)
+        check_memory(f"{self!r}", 4 * n * space.X_test.shape[0], "use a smaller n")
         return [rng.choice(rows, size=n, replace=False).astype(np.int32) for _ in range(space.X_test.shape[0])]
 
     def larger(self) -> str:

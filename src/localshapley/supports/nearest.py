@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.inputs.memory import check_memory
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.supports.base import Space, Support, check_finite
 
@@ -106,6 +107,7 @@ def nearest_rows(
     X: Any, X_test: Any, n: int, metric: Any = "euclidean", metric_params: dict[str, Any] | None = None
 ) -> list[Indices]:
     """Rows of `X` nearest to each row of `X_test`, nearest first."""
+    check_memory(f"a support of {n} nearest rows", 16 * min(n, X.shape[0]) * X_test.shape[0], "use a smaller one")
     with _named(metric, metric_params):
         search = _search(metric, metric_params).fit(X)
         found = search.kneighbors(X_test, n_neighbors=min(n, X.shape[0]), return_distance=False)

@@ -21,7 +21,7 @@ from localshapley.inputs.numbers import check_n_jobs, check_whole
 from localshapley.problem import check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import rows_and_labels
+from localshapley.valuation.matching import rows_and_labels
 
 SCORES: dict[str, Callable[[AnyArray, AnyArray], float]] = {"accuracy": accuracy_score, "r2": r2_score}
 CURVES = ("best first", "random", "worst removed first", "best removed first")
@@ -111,7 +111,7 @@ def curves(
     >>> found.table["curve"].unique().tolist()
     ['best first', 'random', 'worst removed first', 'best removed first']
     """
-    X, labels = rows_and_labels(X, y, valuation)
+    X, labels = rows_and_labels(valuation, X, y)
     checked = check(X, labels, X_test, y_test, model=model, seed=seed)
     estimator = seeded(checked.model.estimator, seed)
     classifier = is_classifier(estimator)

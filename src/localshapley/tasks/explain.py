@@ -9,10 +9,10 @@ import pandas as pd
 
 from localshapley.distances import distances
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.data import known_table
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, ids_of, in_order, influences, table
+from localshapley.valuation.columns import ids_of, influences, table
+from localshapley.valuation.matching import rows_and_labels
 
 
 def explain(
@@ -52,6 +52,7 @@ def explain(
     check_whole("n", n, optional=True)
     if (X is None) != (X_test is None):
         raise InvalidArgumentError("give both X and X_test, or neither; distances are measured between them.")
+    X, y = rows_and_labels(valuation, X, y)
     rows, values = influences(valuation, test_row)
     rows, values = rows[:n], values[:n]
     found = pd.DataFrame(
@@ -59,9 +60,8 @@ def explain(
         index=ids_of(valuation)[rows],
     )
     if y is not None:
-        found["label"] = column("y", y, valuation)[rows]
+        found["label"] = y[rows]
     if X is not None:
-        X = table("X", in_order("X", known_table(X), valuation), len(valuation.values))
-        X_test = table("X_test", X_test, len(valuation.support_sizes))
+        X, X_test = table("X", X, len(valuation.values)), table("X_test", X_test, len(valuation.support_sizes))
         found["distance"] = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0]
     return found

@@ -16,7 +16,8 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.model import predict, takes_kernel, train_reference
 from localshapley.problem import check
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, ids_of
+from localshapley.valuation.columns import ids_of
+from localshapley.valuation.matching import rows_and_labels
 from localshapley.valuation.skill import NAMES
 
 
@@ -93,7 +94,8 @@ def mending(
     >>> m.dropped > m.before
     True
     """
-    labels, places = column("y", y, valuation), _places(valuation, found)
+    places = _places(valuation, found)
+    X, labels = rows_and_labels(valuation, X, y)
     checked = check(X, labels, X_test, y_test, model=model, cv=cv, seed=seed)
     estimator = checked.model.estimator
     if takes_kernel(estimator):

@@ -12,6 +12,7 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import column, count_of
+from localshapley.valuation.matching import in_order
 
 
 def select(
@@ -50,7 +51,7 @@ def select(
         if balance is not None:
             raise InvalidArgumentError("y is missing; balance needs the label of each row.")
         return table.iloc[best_first[:count]]
-    labels = column("y", y, valuation)
+    _, labels = in_order(valuation, y=column("y", y, valuation))
     table["label"] = labels
     if balance is None:
         return table.iloc[best_first[:count]]

@@ -13,7 +13,8 @@ from localshapley.errors import warn
 from localshapley.inputs.numbers import check_whole
 from localshapley.tasks.verdict import is_regression, verdict
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import count_of, ids_of, rows_and_labels, table
+from localshapley.valuation.columns import count_of, ids_of, table
+from localshapley.valuation.matching import rows_and_labels
 from localshapley.valuation.plots import INTERVAL
 
 
@@ -63,7 +64,7 @@ def suspects(
     >>> ls.tasks.suspects(v, y, X=X, n=1).index.tolist()
     [7]
     """
-    X, labels = rows_and_labels(X, y, valuation)
+    X, labels = rows_and_labels(valuation, X, y)
     found = neighbours_of(valuation, X, n_neighbours)
     regression = is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)

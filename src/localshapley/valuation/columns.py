@@ -23,7 +23,7 @@ def ids_of(valuation: Valuation) -> pd.Index:
     return valuation.to_frame().index
 
 
-def in_order(name: str, given: Any, valuation: Valuation) -> Any:
+def by_index(name: str, given: Any, valuation: Valuation) -> Any:
     """A table or column in the order of the valuation: by its index where that holds the names of the rows."""
     ids, index = ids_of(valuation), index_of(given)
     if index is None or len(index) != len(ids) or index.equals(ids):
@@ -35,20 +35,13 @@ def in_order(name: str, given: Any, valuation: Valuation) -> Any:
     return given
 
 
-def rows_and_labels(X: Any, y: Any, valuation: Valuation) -> tuple[Any, AnyArray]:
-    """Rows and labels in the order of the valuation and, where it has no names for them, of each other."""
-    rows, labels = in_order("X", known_table(X), valuation), in_order("y", y, valuation)
-    for note in check_order("y", labels, "X", rows):
-        warn(note)
-    return rows, _entries("y", labels, len(valuation.values))
-
-
 def column(name: str, given: Any, valuation: Valuation) -> AnyArray:
     """Check a column with one entry for each row of the valuation, and put it into their order."""
-    return _entries(name, in_order(name, given, valuation), len(valuation.values))
+    return entries_of(name, by_index(name, given, valuation), len(valuation.values))
 
 
-def _entries(name: str, given: Any, n_rows: int) -> AnyArray:
+def entries_of(name: str, given: Any, n_rows: int) -> AnyArray:
+    """Check a column with `n_rows` entries, none of them missing."""
     entries = np.asarray(given)
     if entries.ndim == 2 and entries.shape[1] == 1:
         entries = entries[:, 0]

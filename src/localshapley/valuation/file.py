@@ -1,25 +1,34 @@
-"""Valuations in files: one Parquet file each, a row for each value, everything else in its header."""
+"""Valuations in files: one Parquet file each, a row for each value, everything else in its header.
+
+A checksum of the whole file is in its header, so that damage is noticed before anything is read. It says nothing about
+a file that was made to mislead: `reading` checks everything all the same.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from dataclasses import asdict
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from localshapley.arrays import Singles
-from localshapley.coalitions.exact import Levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.valuation.parts import Cost, History, Origin
-from localshapley.valuation.skill import Skill
+from localshapley.valuation.reading import COLUMNS, FORMAT, UNCHECKED, fields_of
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from localshapley.valuation import Valuation
 
-FORMAT = "localshapley valuation 1"
+BLANK = b"0" * 32
+"""What stands in the place of the checksum while it is computed."""
+MARK = b"localshapley.checksum\x18\x20"
+"""What comes before the checksum in the header of a Parquet file: its name, and that 32 bytes of text follow."""
 
 
 def save(v: Valuation, path: str | Path) -> None:
@@ -27,36 +36,34 @@ def save(v: Valuation, path: str | Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pa.Table.from_pandas(v.to_frame())
-    if v.per_test is not None:
-        by_row = v.per_test.tocsc()
-        parts = np.asarray(by_row.indptr, dtype=np.int32)
-        for name, flat in (("tests", by_row.indices), ("test_values", by_row.data)):
-            table = table.append_column(name, pa.ListArray.from_arrays(pa.array(parts), pa.array(flat)))
-    for name, lists in _lists(v).items():
-        table = table.append_column(name, pa.FixedSizeListArray.from_arrays(pa.array(lists.ravel()), lists.shape[1]))
-    extra = {
-        b"localshapley": json.dumps(_header(v)).encode(),
-        b"localshapley.support_sizes": json.dumps(v.support_sizes.tolist()).encode(),
-        b"localshapley.has_ids": b"1" if v.ids is not None else b"0",
-    }
-    if v.history is not None:
-        extra[b"localshapley.trainings"] = json.dumps(v.history.trainings.tolist()).encode()
-    if v.origin is not None:
-        extra[b"localshapley.origin"] = v.origin.to_text()
-    pq.write_table(table.replace_schema_metadata({**(table.schema.metadata or {}), **extra}), _parquet(path))
+    path, sink = _parquet(path), pa.BufferOutputStream()
+    pq.write_table(_table(v), sink)
+    _write(path, _sealed(sink.getvalue().to_pybytes()))
 
 
 def read(path: str | Path) -> dict[str, Any]:
     """Read what `save` wrote: the fields of a valuation by name."""
+    import pyarrow as pa
+
     path = _parquet(path)
-    if not path.exists():
-        raise InvalidArgumentError(f"path {str(path)!r} does not exist.")
     try:
-        return _read(path)
-    except (OSError, KeyError, ValueError, TypeError) as error:
+        content = path.read_bytes()
+    except (FileNotFoundError, ValueError):  # the latter for a path that no file can have
+        raise InvalidArgumentError(f"path {str(path)!r} does not exist.") from None
+    except OSError as error:
+        raise LocalShapleyError(f"{str(path)!r} cannot be read ({error.strerror}).") from error
+    try:
+        is_sealed = _is_sealed(content)
+        fields = fields_of(pa.BufferReader(content))
+        if not is_sealed and UNCHECKED not in fields["notes"]:
+            raise ValueError("its checksum is missing")
+        return fields
+    except LocalShapleyError:
+        raise
+    except Exception as error:  # whatever pyarrow, pandas or NumPy say of a file that is not as it should be
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise LocalShapleyError(
-            f"{str(path)!r} is not a valuation that this version can read ({error}); it must come from Valuation.save."
+            f"{str(path)!r} is not a valuation that this version can read ({reason}); it must come from Valuation.save."
         ) from error
 
 
@@ -66,20 +73,41 @@ def _parquet(path: str | Path) -> Path:
     return Path(path)
 
 
-def _header(v: Valuation) -> dict[str, Any]:
-    names = ("method", "model", "score", "support", "stopped", "notes", "unit", "is_random", "chosen")
-    levels = None if v.counted is None else {k: _as_text(n) for k, n in asdict(v.counted).items()}
-    parts = {"cost": asdict(v.cost), "levels": levels, "skill": None if v.skill is None else asdict(v.skill)}
-    return {"format": FORMAT, **parts, **{name: getattr(v, name) for name in names}}
+def _table(v: Valuation) -> pa.Table:
+    """A row for each value, and in the header what is left."""
+    import pyarrow as pa
+
+    frame = v.to_frame()
+    names = list(frame.index.names)
+    if set(names) & set(COLUMNS):  # the index would look like another column
+        frame.index = frame.index.set_names([None] * len(names))
+    table = pa.Table.from_pandas(frame)
+    for name, lists in _lists(v).items():
+        table = table.append_column(name, lists)
+    extra = {
+        b"localshapley": json.dumps(_header(v, names)).encode(),
+        b"localshapley.support_sizes": json.dumps(v.support_sizes.tolist()).encode(),
+        b"localshapley.has_ids": b"1" if v.ids is not None else b"0",
+    }
+    if v.history is not None:
+        extra[b"localshapley.trainings"] = json.dumps(v.history.trainings.tolist()).encode()
+    if v.origin is not None:
+        extra[b"localshapley.origin"] = v.origin.to_text()
+    extra[b"localshapley.checksum"] = BLANK
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **extra})
 
 
-def _from_header(text: str) -> dict[str, Any]:
-    header = json.loads(text)
-    if header.pop("format", None) != FORMAT:
-        raise ValueError(f"no {FORMAT!r} header")
-    levels = header.pop("levels", None)
-    header["counted"] = None if levels is None else Levels(**{k: _from_text(n) for k, n in levels.items()})
-    return {**header, "cost": Cost(**header["cost"]), "skill": Skill.from_dict(header.get("skill"))}
+def _header(v: Valuation, names: list[Any]) -> dict[str, Any]:
+    texts = ("method", "model", "score", "support", "stopped", "notes", "unit", "is_random", "chosen")
+    return {
+        "format": FORMAT,
+        "cost": asdict(v.cost),
+        "levels": None if v.counted is None else {k: _as_text(n) for k, n in asdict(v.counted).items()},
+        "skill": None if v.skill is None else asdict(v.skill),
+        "columns": None if v.digests is None else v.digests.columns,
+        "names": [None if name is None else str(name) for name in names],
+        **{name: getattr(v, name) for name in texts},
+    }
 
 
 def _as_text(count: Any) -> Any:
@@ -87,54 +115,66 @@ def _as_text(count: Any) -> Any:
     return [_as_text(c) for c in count] if isinstance(count, list | tuple) else hex(count)
 
 
-def _from_text(text: Any) -> Any:
-    return [tuple(int(t, 16) for t in pair) for pair in text] if isinstance(text, list) else int(text, 16)
-
-
-def _lists(v: Valuation) -> dict[str, Singles]:
+def _lists(v: Valuation) -> dict[str, pa.Array]:
     """Columns of a file that hold several numbers for each row."""
-    lists = {} if v.spread is None else {"spread": v.spread}
+    import pyarrow as pa
+
+    found: dict[str, pa.Array] = {}
+    if v.per_test is not None:
+        by_row = v.per_test.tocsc()
+        kind = pa.LargeListArray if by_row.nnz > np.iinfo(np.int32).max else pa.ListArray
+        parts = by_row.indptr.astype(np.int64 if kind is pa.LargeListArray else np.int32)
+        for name, flat in (("tests", by_row.indices), ("test_values", by_row.data)):
+            found[name] = kind.from_arrays(pa.array(parts), pa.array(flat))
+    several: dict[str, Singles] = {} if v.spread is None else {"spread": v.spread}
     if v.history is not None:
-        lists |= {"history_values": v.history.values.T, "history_stderr": v.history.stderr.T}
-    return lists
-
-
-def _read(path: Path) -> dict[str, Any]:
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(path)
-    meta = table.schema.metadata or {}
-    if b"localshapley" not in meta:
-        raise ValueError("no valuation header")
-    lists = ("tests", "test_values", "spread", "history_values", "history_stderr")
-    frame = table.drop_columns([c for c in lists if c in table.column_names]).to_pandas()
-    sizes = np.array(json.loads(meta[b"localshapley.support_sizes"]), dtype=np.int64)
-    per_test = None
-    if "tests" in table.column_names:
-        tests, data = table["tests"].combine_chunks(), table["test_values"].combine_chunks()
-        by_row = sparse.csc_array(
-            (data.flatten().to_numpy(), tests.flatten().to_numpy(), tests.offsets.to_numpy()),
-            shape=(len(sizes), len(frame)),
+        several |= {"history_values": v.history.values.T, "history_stderr": v.history.stderr.T}
+    for name, rows in several.items():
+        found[name] = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+    if v.digests is not None:
+        words = np.column_stack([v.digests.rows, v.digests.labels]).astype("<u8")
+        found["digest"] = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(24), len(words), [None, pa.py_buffer(words.tobytes())]
         )
-        per_test = by_row.tocsr()
-    several = {
-        name: table[name].combine_chunks().flatten().to_numpy().reshape(len(frame), -1)
-        for name in lists[2:]
-        if name in table.column_names
-    }
-    history = None
-    if "history_values" in several:
-        trainings = np.array(json.loads(meta[b"localshapley.trainings"]), dtype=np.int64)
-        history = History(trainings, several["history_values"].T.copy(), several["history_stderr"].T.copy())
-    return {
-        **_from_header(meta[b"localshapley"].decode()),
-        "values": frame["value"].to_numpy(),
-        "stderr": frame["stderr"].to_numpy(),
-        "n_tests": frame["n_tests"].to_numpy(),
-        "support_sizes": sizes,
-        "per_test": per_test,
-        "ids": frame.index if meta[b"localshapley.has_ids"] == b"1" else None,
-        "origin": Origin.from_text(meta[b"localshapley.origin"]) if b"localshapley.origin" in meta else None,
-        "spread": several.get("spread"),
-        "history": history,
-    }
+    return found
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file under another name and rename it, so that a full disk leaves what was there before."""
+    try:
+        place = Path(os.path.realpath(path))
+    except ValueError:
+        raise InvalidArgumentError(f"path {str(path)!r} is not one that a file can have.") from None
+    part = place.with_name(f"{place.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        os.replace(part, place)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        raise LocalShapleyError(
+            f"{str(path)!r} cannot be written ({error.strerror}); free space or choose another path, and save again."
+        ) from error
+
+
+def _sealed(content: bytes) -> bytes:
+    """The file with its checksum in place."""
+    at = content.rindex(MARK) + len(MARK)
+    assert content[at : at + len(BLANK)] == BLANK
+    return content[:at] + _checksum(content) + content[at + len(BLANK) :]
+
+
+def _is_sealed(content: bytes) -> bool:
+    """Whether the file has a checksum, which must be right."""
+    at = content.rfind(MARK)
+    if at < 0:
+        return False
+    at += len(MARK)
+    blank = content[:at] + BLANK + content[at + len(BLANK) :]
+    if _checksum(blank) != content[at : at + len(BLANK)]:
+        raise ValueError("it was damaged: its checksum is wrong")
+    return True
+
+
+def _checksum(content: bytes) -> bytes:
+    return blake2b(content, digest_size=len(BLANK) // 2).hexdigest().encode()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from localshapley.arrays import Floats, Ints, Masks, Singles
+from localshapley.inputs.digests import digest_cells, digest_labels
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,40 @@ class History:
         size, out = np.linalg.norm(self.values, axis=1), np.zeros(len(self.values))
         np.divide(np.linalg.norm(self.stderr, axis=1), size, out=out, where=size > 0)
         return out
+
+
+@dataclass(frozen=True)
+class Digests:
+    """What was valued, as the user gave it: enough to recognise the rows and labels in another table.
+
+    Attributes
+    ----------
+    rows : uint64 array of shape (n_rows, 2)
+        Digests of the rows by the values in them, in the order of the columns.
+    labels : uint64 array of shape (n_rows,)
+    columns : list of str or None
+        Names of the columns, where the table had names that differ: another table may have them in another order, and
+        more of them.
+    """
+
+    rows: Masks
+    labels: Masks
+    columns: list[str] | None = None
+
+    @classmethod
+    def of(cls, X: Any, y: Any) -> Digests:
+        """Digest the rows and labels of a table."""
+        names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else []
+        columns = names if names and len(set(names)) == len(names) else None
+        return cls(digest_cells(X), digest_labels(y), columns)
+
+    def of_table(self, X: Any) -> Masks:
+        """Digest the rows of another table, by the same columns where it has them."""
+        if isinstance(X, pd.DataFrame) and self.columns is not None:
+            place = {str(name): i for i, name in enumerate(X.columns)}
+            if all(name in place for name in self.columns):
+                X = X.iloc[:, [place[name] for name in self.columns]]
+        return digest_cells(X)
 
 
 @dataclass(frozen=True)

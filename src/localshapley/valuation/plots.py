@@ -12,6 +12,7 @@ import pandas as pd
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation.columns import column, ids_of, influences
+from localshapley.valuation.matching import in_order
 
 if TYPE_CHECKING:
     from localshapley.tasks.curves import Curves
@@ -156,7 +157,7 @@ def distribution_data(valuation: Valuation) -> pd.DataFrame:
 
 def by_class_data(valuation: Valuation, y: Any) -> pd.DataFrame:
     """The value and the label of every row."""
-    return valuation.to_frame()[["value"]].assign(label=column("y", y, valuation))
+    return valuation.to_frame()[["value"]].assign(label=in_order(valuation, y=column("y", y, valuation))[1])
 
 
 def convergence_data(valuation: Valuation, rows: Sequence[Any] | None = None) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import LocalShapleyError
 from localshapley.games import SupportGraph
 from localshapley.valuation.file import read, save
-from localshapley.valuation.parts import Cost, History, Origin
+from localshapley.valuation.parts import Cost, Digests, History, Origin
 from localshapley.valuation.skill import Skill
 from localshapley.wording import printable
 
@@ -64,6 +64,8 @@ class Valuation:
         The games that were played; not kept in a file.
     counted : Levels or None
         What `levels` counted.
+    digests : Digests or None
+        By which the rows and labels are recognised in a table that is given later.
     skill : Skill or None
         How good the model is on the test rows when it is trained on all rows, beside a constant guess; None for games
         of your own, for graphs, and in files of earlier versions.
@@ -90,6 +92,7 @@ class Valuation:
     chosen: str = ""
     games: SupportGraph | None = None
     counted: Levels | None = None
+    digests: Digests | None = None
     skill: Skill | None = None
 
     @property
@@ -177,6 +180,7 @@ def _range(sizes: Ints) -> str:
 def load(path: str | Path) -> Valuation:
     """Read a valuation that `Valuation.save` wrote.
 
-    Nothing is unpickled: a file can give wrong numbers but cannot run code.
+    A file that is damaged, or holds something impossible, is refused with a `LocalShapleyError`. Nothing is unpickled:
+    a file that was made to mislead can give wrong numbers but cannot run code.
     """
     return Valuation(**read(path))

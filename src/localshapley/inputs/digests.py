@@ -1,0 +1,84 @@
+"""Digests of rows and labels as the user gave them, by which they are recognised in another table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from localshapley.arrays import AnyArray, Floats, Ints, Masks
+
+CELLS_AT_ONCE = 2**20
+"""Cells of a table that are digested together, which bounds the memory that it takes."""
+
+
+def digest_cells(X: Any) -> Masks:
+    """Digest each row of a table by the values in it and their columns' places, shape (n_rows, 2).
+
+    Numbers count by their value as float64, everything else by its text; all missing values are equal. An array, a
+    sparse matrix and a DataFrame with the same contents have the same digests.
+    """
+    from localshapley.kernels.digests import fold_cells, fold_words
+
+    table: Any = X
+    if sparse.issparse(X):
+        table = sparse.csr_array(X)
+    elif not isinstance(X, pd.DataFrame):
+        table = np.asarray(X)
+        table = table.reshape(len(table), -1)
+    n_rows, n_columns = table.shape
+    out = np.zeros((n_rows, 2), dtype=np.uint64)
+    step = max(1, CELLS_AT_ONCE // max(n_columns, 1))
+    for start in range(0, n_rows, step):
+        part = table.iloc[start : start + step] if isinstance(table, pd.DataFrame) else table[start : start + step]
+        if sparse.issparse(part):
+            fold_words(*_pairs(part), out[start : start + step])
+        else:
+            fold_cells(_words(part), out[start : start + step])
+    fold_words(np.full(n_rows, n_columns, dtype=np.uint64), np.arange(n_rows + 1), out)
+    return out
+
+
+def digest_labels(y: Any) -> Masks:
+    """Digest each label, shape (n_rows,): a number by its value, anything else by its text."""
+    return _column_words(pd.Series(np.asarray(y).ravel()))
+
+
+def bits(numbers: Floats) -> Masks:
+    """Bits of numbers; 0 and −0 count as equal, and so do all NaN."""
+    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
+
+
+def _pairs(part: sparse.csr_array) -> tuple[Masks, Ints]:
+    """Column and word of each number other than 0, row after row, with their offsets."""
+    part = sparse.csr_array(part, dtype=np.float64, copy=True)
+    part.sum_duplicates()
+    part.eliminate_zeros()
+    pairs = np.stack([part.indices.astype(np.uint64), bits(part.data)], axis=1)
+    return pairs.ravel(), 2 * part.indptr.astype(np.int64)
+
+
+def _words(part: Any) -> Masks:
+    """One word for each cell, 0 for the number 0."""
+    if not isinstance(part, pd.DataFrame) and part.dtype.kind in "biuf":
+        return bits(part.astype(np.float64))
+    table = pd.DataFrame(part)
+    words = np.empty(table.shape, dtype=np.uint64)
+    for j in range(table.shape[1]):
+        words[:, j] = _column_words(table.iloc[:, j])
+    return words
+
+
+def _column_words(column: pd.Series) -> Masks:
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
+        return bits(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    cells: AnyArray = column.astype(object).to_numpy()
+    missing = pd.isna(cells)
+    is_number = ~missing & np.fromiter((isinstance(cell, int | float | np.number) for cell in cells), bool, len(cells))
+    words = np.full(len(cells), np.nan).view(np.uint64)
+    words[is_number] = bits(cells[is_number].astype(np.float64))
+    is_text = ~missing & ~is_number
+    words[is_text] = pd.util.hash_array(np.array([str(cell) for cell in cells[is_text]], dtype=object))
+    return words

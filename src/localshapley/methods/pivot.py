@@ -13,10 +13,11 @@ import numpy as np
 from localshapley.coalitions.sampled import Collection, log_subsets
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Method, Run
+from localshapley.methods.base import Method
+from localshapley.methods.collecting import Collecting
 from localshapley.methods.settings import Settings
 from localshapley.stopping import Look, Rule, hidden
-from localshapley.workers import Bench, Work
+from localshapley.workers import Bench
 
 FIRST_DRAWS = 100
 
@@ -33,7 +34,7 @@ class Pivot(Method):
         return PivotRun(graph, bench, settings, self.title)
 
 
-class PivotRun(Run):
+class PivotRun(Collecting):
     """Draws subsets as the paper does, equally many for each game, and keeps those for which the game is the pivot.
 
     Parameters
@@ -58,24 +59,6 @@ class PivotRun(Run):
         self._found = 0
         self._halves = np.zeros(2, dtype=np.int64)
         self._hits = np.zeros((0, 2), dtype=np.int64)  # by row and half of the draws
-
-    def train(self) -> Work:
-        """The subsets that are new."""
-        yield from self._bench.work_off(self.collection, self.collection)
-
-    @property
-    def distinct(self) -> int:
-        """Subsets trained."""
-        return self.collection.n_scored
-
-    @property
-    def planned(self) -> int:
-        """Subsets drawn."""
-        return self.collection.n_rows
-
-    def cut_short(self) -> None:
-        """Forget subsets that are not trained; an unfinished round would be biased."""
-        self.collection.truncate(self.collection.n_scored)
 
     @property
     def ended(self) -> str:

@@ -19,6 +19,7 @@ from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.tuning import TUNED, Tuning
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Method, Run
+from localshapley.methods.collecting import Collecting
 from localshapley.methods.design import Design, least_draws
 from localshapley.methods.exact import Exact
 from localshapley.methods.settings import Settings
@@ -74,7 +75,7 @@ class Round:
     exact: bool
 
 
-class SampleRun(Run):
+class SampleRun(Collecting):
     """Draws rounds of subsets, estimates the values from each round, and combines the rounds.
 
     The empty coalition and every full support are trained first, always.
@@ -156,24 +157,6 @@ class SampleRun(Run):
     def begin(self) -> Work:
         """The empty coalition and every full support."""
         yield from self.train()
-
-    def train(self) -> Work:
-        """The subsets that are drawn and not trained yet."""
-        yield from self._bench.work_off(self.collection, self.collection)
-
-    @property
-    def distinct(self) -> int:
-        """Subsets trained."""
-        return self.collection.n_scored
-
-    @property
-    def planned(self) -> int:
-        """Subsets drawn."""
-        return self.collection.n_rows
-
-    def cut_short(self) -> None:
-        """Forget subsets that are not trained; an unfinished round would be biased."""
-        self.collection.truncate(self.collection.n_scored)
 
     @property
     def ended(self) -> str:

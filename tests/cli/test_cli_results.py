@@ -116,8 +116,9 @@ def test_the_first_commands_of_the_readme(command, tmp_path):
     assert done.stdout == "Wrote patients.csv: 569 rows; use it with --target target --id id\n"
     done = command("suspects", "patients.csv", "--target", "target", "--id", "id", "-n", 10)
     assert done.status == 0, done.stderr
-    first, _, *rows = done.stdout.split("\nnote:")[0].splitlines()
-    assert first == "10 of 569 rows are suspected of a wrong target:"
+    about, table = done.stdout.split("\nnote:")[0].strip().split("\n\n")
+    assert about.startswith("10 of 569 rows are suspected of a wrong target\n")
+    _, *rows = table.splitlines()
     assert len(rows) == 10
     ids = set(map(str, pd.read_csv(tmp_path / "patients.csv")["id"]))
     assert {row.split()[0] for row in rows} <= ids

@@ -96,6 +96,7 @@ def v():
     return value()
 
 
+@pytest.mark.filterwarnings("ignore:the model is no better than a constant guess")
 class TestTablesGivenToTasks:
     """They go by their index: values belong to named rows."""
 

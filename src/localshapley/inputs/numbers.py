@@ -59,7 +59,7 @@ def check_flag(name: str, value: Any) -> None:
         raise InvalidArgumentError(f"{name} must be True or False; got {value!r}.")
 
 
-def check_size(name: str, numbers: AnyArray) -> None:
+def check_size(name: str, numbers: AnyArray, *, may_vanish: bool = False) -> None:
     """Refuse numbers whose squares are too large, or all too small, for floating point: nothing could be measured.
 
     >>> check_size("X", np.array([1e300, 2.0]))
@@ -74,7 +74,7 @@ squared, as distances and errors are; divide it by a large number, or drop what 
             f"{name} holds {largest:.3g}, and numbers beyond {LARGEST:g} overflow when they are squared, as distances "
             "and errors are; divide it by a large number, or drop what is not a measurement."
         )
-    if 0 < largest < 1 / LARGEST:
+    if not may_vanish and 0 < largest < 1 / LARGEST:
         raise InvalidArgumentError(
             f"{name} holds nothing larger than {largest:.3g}, and numbers below {1 / LARGEST:g} vanish when they are "
             "squared, as distances and errors are; multiply it by a large number."

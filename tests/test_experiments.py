@@ -143,6 +143,7 @@ def test_values_select_better_than_chance(quick):
     assert numbers.max() <= 100
 
 
+@pytest.mark.long
 def test_ours_needs_the_fewest_trainings(quick):
     table = quick("rq3_cost")
     assert len(table) == 4 * 6 + 1  # and exact values of weighted KNN
@@ -195,6 +196,7 @@ def test_accuracy_of_networks_that_never_saw_a_class():
     assert graph.accuracy_of(adjacency, X, y, alone, test, models.GCN(epochs=20)) == (y[test] == 1).mean()
 
 
+@pytest.mark.long
 def test_local_methods_hardly_grow_with_the_rows(quick):
     table = quick("scaling")
     ours = table[(table["model"] == "WKNN") & (table["method"] == "LSMR-A")].set_index("rows")["evaluations"]
@@ -217,6 +219,7 @@ def test_a_models_own_supports_do_best(quick):
     assert own["random"] < own["its own"] - 0.2
 
 
+@pytest.mark.long
 def test_the_last_mechanisms_bring_most(quick):
     table = quick("ablation")
     assert table["workload"].nunique() == 3

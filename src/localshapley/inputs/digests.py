@@ -36,7 +36,7 @@ def digest_cells(X: Any) -> Masks:
         if sparse.issparse(part):
             fold_words(*_pairs(part), out[start : start + step])
         else:
-            fold_cells(_words(part), out[start : start + step])
+            fold_cells(np.ascontiguousarray(_words(part)), out[start : start + step])
     fold_words(np.full(n_rows, n_columns, dtype=np.uint64), np.arange(n_rows + 1), out)
     return out
 

@@ -12,6 +12,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
+from compilations import KERNELS
 from localshapley.compiling import _Listener
 from localshapley.kernels import receptive
 from localshapley.methods.enumeration import Enumeration
@@ -21,7 +22,6 @@ from localshapley.models.knn import KNNTrainer
 from localshapley.models.linear import LogisticTrainer, RidgeTrainer
 from localshapley.models.svm import SVCTrainer, SVRTrainer
 from localshapley.models.tree import TreeTrainer
-from test_warming import KERNELS
 
 CALLERS = (
     Enumeration, PivotRun, SampleRun, KNNTrainer, LogisticTrainer, RidgeTrainer, SVCTrainer, SVRTrainer, TreeTrainer,

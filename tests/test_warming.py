@@ -10,27 +10,20 @@ import sys
 import pytest
 
 import localshapley as ls
+from compilations import KERNELS, LISTENING
 from localshapley.errors import InvalidArgumentError
 
-VALUATIONS = """
+VALUATIONS = (
+    LISTENING
+    + """
 import json
 import numpy as np
-from numba.core import event
 import localshapley as ls
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
-compiled = []
-
-class Listener(event.Listener):
-    def on_start(self, event):
-        compiled.append(event.data["dispatcher"].py_func.__name__)
-    def on_end(self, event):
-        pass
-
-event.register("numba:compile", Listener())
 rng = np.random.default_rng(0)
 X, X_test = rng.normal(size=(60, 4)).astype(np.float32), rng.normal(size=(6, 4))
 classifiers = KNeighborsClassifier(3), DecisionTreeClassifier(), SVC(), SVC(kernel="linear"), LogisticRegression()
@@ -41,23 +34,7 @@ for model in (*classifiers, SVR(), Ridge()):
         ls.value(X, y, X_test, y_test, model=model, method=method, support=ls.supports.Nearest(9), budget=budget)
 print(json.dumps(compiled))
 """
-
-
-KERNELS = """
-import importlib, pkgutil
-from numba.core.registry import CPUDispatcher
-import localshapley.kernels as package
-
-def kernels():
-    found = {}
-    for module in pkgutil.iter_modules(package.__path__):
-        for name, value in vars(importlib.import_module(f"localshapley.kernels.{module.name}")).items():
-            if isinstance(value, CPUDispatcher) and not name.startswith("_"):
-                options = value.targetoptions
-                if not options.get("no_cpython_wrapper") and options.get("inline") != "always":
-                    found[name] = bool(value.overloads)
-    return found
-"""
+)
 
 
 def run(program, **environment):

@@ -1,4 +1,4 @@
-"""Names for the array types that pass between the stages."""
+"""Names for the array types that pass between the stages, and a few operations on them."""
 
 from __future__ import annotations
 
@@ -39,4 +39,16 @@ def offsets(counts: AnyArray) -> Ints:
     """Turn counts into CSR offsets: `[2, 0, 3]` becomes `[0, 2, 2, 5]`."""
     out = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=out[1:])
+    return out
+
+
+def longest(indptr: Ints, which: Ints) -> int:
+    """Number of entries of the longest of some lists; 0 if there are none."""
+    return int((indptr[which + 1] - indptr[which]).max(initial=0))
+
+
+def max_by(group: AnyArray, values: Floats, n_groups: int) -> Floats:
+    """Largest value of each group; −∞ where there is none."""
+    out = np.full(n_groups, -np.inf)
+    np.maximum.at(out, group, values)
     return out

@@ -32,6 +32,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
 
 import localshapley as ls
+from compilations import LISTENING
 from localshapley import scores
 from localshapley.models import Coalitions, Estimator, Task, named
 from localshapley.models.compiled import CompiledTrainer, Usable
@@ -372,18 +373,6 @@ class TestSwitches:
 
 PROGRAM = """
 import json, sys
-from numba.core import event
-
-compiled = []
-
-class Listener(event.Listener):
-    def on_start(self, event):
-        compiled.append(event.data["dispatcher"].py_func.__name__)
-
-    def on_end(self, event):
-        pass
-
-event.register("numba:compile", Listener())
 import numpy as np
 import localshapley as ls
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -406,7 +395,9 @@ def test_code_is_compiled_once_on_a_machine_and_the_user_is_told(tmp_path):
     """Two processes share an empty cache: the first compiles and says so, the second does neither."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     runs = [
-        subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
+        subprocess.run(
+            [sys.executable, "-c", LISTENING + PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
         for _ in range(2)
     ]
     first, second = (json.loads(run.stdout) for run in runs)

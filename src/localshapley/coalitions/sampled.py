@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, offsets
+from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, max_by, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
 
@@ -100,10 +100,8 @@ class Collection:
 
     def ranges(self) -> Floats:
         """Range of the scores of each game so far; at least a hundredth of the largest score of any."""
-        low, high = np.full((2, self.graph.n_games), np.inf)
-        np.minimum.at(low, self.games, self.scores)
-        np.minimum.at(high, self.games, -self.scores)
-        return np.maximum(np.where(np.isfinite(low), -high - low, 0.0), 0.01 * self.scale)
+        high, minus_low = (max_by(self.games, scores, self.graph.n_games) for scores in (self.scores, -self.scores))
+        return np.maximum(high + minus_low, 0.01 * self.scale)
 
     def reserve(self, n_rows: int, n_players: int) -> None:
         """Make room for `n_rows` more rows and `n_players` more players."""

@@ -17,9 +17,9 @@ from joblib import cpu_count
 from numpy.polynomial import legendre
 from scipy import sparse
 
-from localshapley.arrays import Floats, Indices, Ints, SubsetArrays
+from localshapley.arrays import Floats, Indices, Ints, SubsetArrays, max_by
 from localshapley.coalitions.sampled import Strata
-from localshapley.estimate.drawn import Drawn, inner_pairs, max_by
+from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.tuning import TUNED, Tuning
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class CrossFit:
         Values by each fold, aligned with the games' players.
     sigma2 : array of shape (n_strata,)
         Variance of the residuals of each stratum, by the variance model.
+    known : array of shape (n_strata,)
+        Subsets of each stratum that have been trained by now.
     """
 
     def __init__(self, drawn: Drawn, tuning: Tuning = TUNED) -> None:
@@ -52,6 +54,7 @@ class CrossFit:
         self._graph = graph = collection.graph
         inner, self._row, self._stratum = inner_pairs(collection, strata)
         self._game = strata.game[self._stratum]
+        self.known = np.bincount(self._stratum, minlength=len(strata.k)).astype(np.float64)
         self._log_pi = drawn.log_inclusion(self._row, self._stratum)
         nothing = collection.scores[: graph.n_games]  # the empty coalition is row 0 and belongs to every game
         gain = _full_scores(drawn) - nothing

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, max_by
 from localshapley.coalitions.sampled import Collection, Strata
 
 
@@ -117,11 +117,4 @@ def _log_union(row: Ints, log_share: Floats, n_rows: int) -> Floats:
         out: Floats = np.log(total) + top  # p so small that they add up
         missed = np.bincount(row, weights=np.log1p(-np.minimum(np.exp(log_share), 1.0)), minlength=n_rows)
         out = np.where(out > -20, np.log(-np.expm1(missed)), out)
-    return out
-
-
-def max_by(group: Ints, values: Floats, n_groups: int) -> Floats:
-    """Largest value of each group; −∞ where there is none."""
-    out = np.full(n_groups, -np.inf)
-    np.maximum.at(out, group, values)
     return out

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, Masks, Singles
+from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, Masks, Singles, longest
 from localshapley.kernels.bits import ONE, lowest_bit
 from localshapley.kernels.cuts import (
     SQUARED_ERROR,
@@ -60,7 +60,7 @@ def predict_by_trees(coalitions: CoalitionArrays, todo: Ints, rows: Rows, settin
     """
     indptr, _, test_indptr, _ = coalitions
     n_rows, n_columns = rows[0].shape
-    most, most_tests = (int((ends[todo + 1] - ends[todo]).max()) for ends in (indptr, test_indptr))
+    most, most_tests = longest(indptr, todo), longest(test_indptr, todo)
     n_slots = min(n_rows, max(GROUP, 4 * most))
     columns, counts = np.empty((2, n_columns), dtype=np.uint32), np.empty((2, out.shape[1]), dtype=np.int64)
     places = (

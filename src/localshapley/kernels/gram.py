@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints
+from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels import jit
 
 LINEAR, POLYNOMIAL, RBF, SIGMOID = range(4)
@@ -81,12 +81,6 @@ def apply_kernel(kernel: Kernel, gamma: float, line: Floats, n: int) -> None:
             line[i] = math.tanh(gamma * line[i] + coef0)
 
 
-def largest_coalition(coalitions: CoalitionArrays, todo: Ints) -> int:
-    """Number of rows of the largest coalition."""
-    indptr = coalitions[0]
-    return int((indptr[todo + 1] - indptr[todo]).max(initial=0))
-
-
 @compiled
 def sum_by_halves(line: Floats, n: int, sizes: Ints, sums: Floats) -> Any:
     """Sum of the first `n` numbers, equal to NumPy's to the last bit.
@@ -133,7 +127,7 @@ def sum_by_halves(line: Floats, n: int, sizes: Ints, sums: Floats) -> Any:
 def exact_variances(coalitions: CoalitionArrays, todo: Ints, X: Floats) -> Floats:
     """Variance of all entries of each coalition's rows, equal to NumPy's to the last bit."""
     out = np.empty(len(todo))
-    entries = np.empty(largest_coalition(coalitions, todo) * X.shape[1])
+    entries = np.empty(longest(coalitions[0], todo) * X.shape[1])
     sum_squares(coalitions, todo, X, entries, np.empty(128, dtype=np.int64), np.empty(128), out)
     return out
 

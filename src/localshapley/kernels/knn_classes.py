@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Ints, Lists
+from localshapley.arrays import AnyArray, Floats, Ints, Lists, longest
 from localshapley.kernels.jit import kernel, part, section
 from localshapley.kernels.neighbours import (
     LABEL,
@@ -61,7 +61,7 @@ def class_values(
     nothing : score of the empty coalition on each test row
     """
     indptr, n_neighbors, n_classes = supports[0], vote[0], vote[2]
-    largest = int((indptr[tests + 1] - indptr[tests]).max(initial=0))
+    largest = longest(indptr, tests)
     depth = min(n_neighbors, largest) + 1
     levels = np.empty(depth, dtype=np.int64), *np.zeros((3, depth)), np.zeros((depth, n_classes))
     order, merged, codes = np.empty((3, largest), dtype=np.int64)

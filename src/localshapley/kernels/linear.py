@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints
+from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels.jit import kernel
 from localshapley.kernels.matrices import (
     ARITHMETIC,
@@ -48,18 +48,12 @@ def train_ridge(
 ) -> None:
     """Ridge regression of the coalitions `todo`; predictions for their test rows go to `out`."""
     p = rows[0].shape[1]
-    size = largest(coalitions, todo) + ROOM
+    size = longest(coalitions[0], todo) + ROOM
     few = size if p == 0 else min(size, p + ROOM)
     fetched = np.zeros((size, p)), np.zeros((few, few))
     lines, places = np.zeros((5, max(size, p))), np.zeros((3, few), dtype=np.int64)
     room = fetched, np.zeros((few, size)), np.zeros((few, few)), lines, places
     fit_ridge(coalitions, todo, rows, y, penalty, intercept, room, out)
-
-
-def largest(coalitions: CoalitionArrays, todo: Ints) -> int:
-    """Rows of the largest coalition."""
-    indptr = coalitions[0]
-    return int((indptr[todo + 1] - indptr[todo]).max(initial=0))
 
 
 @kernel(error_model="numpy", fastmath=ARITHMETIC)
@@ -131,7 +125,7 @@ def train_logistic(
     The second penalty holds where two classes are present.
     """
     n_classes, p = out.shape[1], rows[0].shape[1]
-    size = largest(coalitions, todo) + ROOM
+    size = longest(coalitions[0], todo) + ROOM
     few = size if p == 0 else min(size, 3 * p // 2 + 1 + ROOM)
     tall, wide, square = (size, few), (few, size), (few, few)
     room = (

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints
+from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels import jit
-from localshapley.kernels.gram import Kernel, Rows, compiled, largest_coalition, read_diagonal, read_test
+from localshapley.kernels.gram import Kernel, Rows, compiled, read_diagonal, read_test
 from localshapley.kernels.smo import CoalitionScratch, MachineScratch, Settings, make_scratch, solve
 
 LABEL, MARGIN, PROBABILITY = range(3)
@@ -32,7 +32,7 @@ def train_regressors(
     coalitions: CoalitionArrays, todo: Ints, family: Family, y: Floats, epsilon: float, settings: Settings, out: Floats
 ) -> None:
     """Train a machine on each coalition and write its predictions, NaN where a kernel value is too large."""
-    most = largest_coalition(coalitions, todo)
+    most = longest(coalitions[0], todo)
     room = *make_scratch(most, 2 * most), np.empty(most, dtype=np.int32), np.empty(most)
     fit_regressors(coalitions, todo, family, y, epsilon, settings, room, out)
 
@@ -113,7 +113,7 @@ def train_classifiers(
     A row of `out` has the votes for each class, decision values or probabilities, whichever `form` says; NaN where a
     kernel value is too large.
     """
-    n_classes, most = out.shape[1], largest_coalition(coalitions, todo)
+    n_classes, most = out.shape[1], longest(coalitions[0], todo)
     n = min(most, n_classes)
     room = (
         *make_scratch(most, most),

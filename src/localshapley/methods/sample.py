@@ -108,7 +108,7 @@ class SampleRun(Collecting):
         self.collection = Collection(graph, settings.seed)
         self.rounds: list[Round] = []
         self._bench, self._seed, self._eager = bench, settings.seed, eager
-        self._learns = False
+        self._learns, self._unseen = False, 0.0
         self._sigma2: Floats | None = None
         self._spread: Floats | None = None
         everyone = [graph.game(g) for g in range(graph.n_games)]
@@ -266,22 +266,21 @@ class SampleRun(Collecting):
             seconds=seconds,
             scale=self.collection.scale,
             exact=self.rounds[-1].exact,
-            unseen=self._unseen(),
+            unseen=self._unseen,
         )
 
-    def _unseen(self) -> float:
+    def _hidden(self, known: Floats) -> float:
         """How far values may be moved by coalitions that have not been drawn yet."""
-        strata, collection, graph = self.strata, self.collection, self.graph
-        known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k))
+        strata, graph = self.strata, self.graph
         left = known < strata.n_subsets
         sizes = np.bincount(strata.game[left], minlength=graph.n_games)
         draws = np.bincount(strata.game[left], weights=known[left], minlength=graph.n_games)
-        return hidden(sizes / (graph.sizes + 1), draws.astype(np.float64), collection.ranges())
+        return hidden(sizes / (graph.sizes + 1), draws.astype(np.float64), self.collection.ranges())
 
     def _estimate(self) -> Round:
         """Values and variances from the draws of the last round, all of which must be scored by now."""
         fit = CrossFit(self.drawn, self.tuning)
-        self._sigma2 = fit.sigma2
+        self._sigma2, self._unseen = fit.sigma2, self._hidden(fit.known)
         if self.graph.n_players <= self.tuning.max_spread:
             self._add_spread(fit.spread(), self.drawn.left_to_chance)
         return Round(

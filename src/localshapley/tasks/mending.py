@@ -18,7 +18,7 @@ from localshapley.problem import check
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import ids_of
 from localshapley.valuation.matching import rows_and_labels
-from localshapley.valuation.skill import NAMES
+from localshapley.valuation.skill import NAMES, stderr_of_mean
 
 
 @dataclass(frozen=True)
@@ -155,14 +155,12 @@ def _losses(truth: AnyArray, predictions: list[AnyArray], numbers: AnyArray | No
 def _compared(losses: Floats, score: str) -> Mending:
     scale = 1.0 if score == "accuracy" else float(losses[-1].mean()) or 1.0
     before, dropped, relabelled = losses[:3] / scale
-    n = len(before)
-    spread = [float(np.std(before - after, ddof=1) / np.sqrt(n)) if n > 1 else 0.0 for after in (dropped, relabelled)]
     return Mending(
         score=score,
         before=1 - float(before.mean()),
         dropped=1 - float(dropped.mean()),
-        dropped_stderr=spread[0],
+        dropped_stderr=stderr_of_mean(before - dropped),
         relabelled=1 - float(relabelled.mean()),
-        relabelled_stderr=spread[1],
-        n_tests=n,
+        relabelled_stderr=stderr_of_mean(before - relabelled),
+        n_tests=len(before),
     )

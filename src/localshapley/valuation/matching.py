@@ -15,6 +15,7 @@ from localshapley.inputs.data import known_table
 from localshapley.inputs.digests import digest_labels
 from localshapley.inputs.indexes import check_order, is_default
 from localshapley.valuation.columns import by_index, entries_of
+from localshapley.wording import counted
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
@@ -136,7 +137,7 @@ def n_changed_labels(valuation: Valuation, y: AnyArray) -> int:
 
 def about_changed(n: int) -> str:
     """What is said about changed labels."""
-    return f"{_counted(n, 'label')} changed since the rows were valued; run `value` again, or `update`."
+    return f"{counted(n, 'label')} changed since the rows were valued; run `value` again, or `update`."
 
 
 def reordered(valuation: Valuation, order: Ints, ids: pd.Index) -> Valuation:
@@ -187,7 +188,3 @@ def _n_equal(was: Masks, y: Any) -> int:
 
 def _n_rows(X: Any) -> int:
     return X.shape[0] if hasattr(X, "shape") else len(X)
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}" + "s" * (n != 1)

@@ -85,7 +85,9 @@ NAMES = {"accuracy": "accuracy", "r2": "R²"}
 def classifier_skill(truth: AnyArray, predicted: AnyArray, guessed: AnyArray, constant: str) -> Skill:
     """Compare codes of classes: the true ones, those that the model predicted, and the guesses."""
     right, lucky = (predicted == truth).astype(np.float64), (guessed == truth).astype(np.float64)
-    return Skill("accuracy", float(right.mean()), float(lucky.mean()), _stderr(right - lucky), len(truth), constant)
+    return Skill(
+        "accuracy", float(right.mean()), float(lucky.mean()), stderr_of_mean(right - lucky), len(truth), constant
+    )
 
 
 def regressor_skill(truth: Floats, predicted: Floats, guessed: Floats) -> Skill | None:
@@ -94,11 +96,11 @@ def regressor_skill(truth: Floats, predicted: Floats, guessed: Floats) -> Skill 
         off, guess_off = (truth - predicted) ** 2, (truth - guessed) ** 2
         scale = float(guess_off.mean()) or 1.0
         saved = (guess_off - off) / scale
-        found = Skill("r2", float(saved.mean()), 0.0, _stderr(saved), len(truth), "the mean")
+        found = Skill("r2", float(saved.mean()), 0.0, stderr_of_mean(saved), len(truth), "the mean")
     return found if np.isfinite([found.model, found.stderr]).all() else None
 
 
-def _stderr(differences: Floats) -> float:
-    """Standard error of a mean."""
+def stderr_of_mean(differences: Floats) -> float:
+    """Standard error of the mean of differences, over test rows."""
     n = len(differences)
     return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0

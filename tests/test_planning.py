@@ -13,7 +13,6 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 import naive
 from localshapley.models.utility import as_trainer
-from localshapley.planning import time_trainings
 from localshapley.supports import Everything, Given, Nearest, Random
 from localshapley.workers import Bench
 from playing import Timed
@@ -78,7 +77,7 @@ class TestPlan:
     def test_the_time_of_a_training_is_measured(self):
         game = Timed(lambda coalition, tests: [float(len(coalition)) for _ in tests], 0.02)
         bench = Bench(as_trainer(game), clock=game.clock)
-        assert time_trainings(ls.SupportGraph([range(10)]), bench, seed=0) == pytest.approx(0.02)
+        assert bench.pace(ls.SupportGraph([range(10)]), seed=0) == pytest.approx(0.02)
 
     @pytest.mark.parametrize(
         ("settings", "chosen"),

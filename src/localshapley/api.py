@@ -85,7 +85,8 @@ def value(
     stop : `localshapley.stopping` rule, optional
         Another rule, such as ``stopping.RankStable(top=20)``; rules combine with ``&`` and ``|``.
     max_seconds : float, optional
-        Stop sampling after this time.
+        Stop sampling after this time, to within a twentieth of it or one training. If even a small first round takes
+        longer, a warning says so before it starts, and the run ends with that round.
     empty : float, optional
         Score of the empty coalition on every test row. By default every class is equally likely, and a
         regressor predicts the mean of `y`.
@@ -141,6 +142,7 @@ def value(
         n_jobs=n_jobs,
         on_error=on_error,
         owners=owners,
+        progress=progress,
     )
     return solve(problem, settings, store, origin=problem.origin if per_test else None)
 

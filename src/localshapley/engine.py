@@ -14,6 +14,7 @@ from localshapley.arrays import Floats, Singles
 from localshapley.compiling import Stopwatch, announcing_compilation, showing_compilation
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
+from localshapley.methods.forecast import first_round
 from localshapley.models.trainer import Counts
 from localshapley.problem import Problem
 from localshapley.progress import Progress
@@ -30,14 +31,17 @@ MAX_HISTORY = 2**23
 
 def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
     """Play the games of a graph by the method of the settings."""
+    bench = bench.within(settings.max_seconds)
     tally, rule, looks, stopped = Tally(settings, bench.clock), settings.rule, Looks(), ""
     with announcing_compilation(settings.progress):
         run = settings.method.start(graph, bench, settings)
-        kernels = {*run.kernels, *bench.trainer.kernels}
-        with Progress(settings.progress, run.total, run.doing) as bar, showing_compilation(bar, kernels):
+        at_first = first_round(run, graph, bench, settings, tally.watch)
+        bar = Progress(settings.progress, run.total, run.doing, run.first_look)
+        with bar, showing_compilation(bar, {*run.kernels, *bench.trainer.kernels}):
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
             while not stopped:
-                if not run.draw(settings.left(run.planned), looks.last, rule):
+                left = settings.left(run.planned)
+                if not run.draw(left if looks.last else min(left, at_first - run.planned), looks.last, rule):
                     stopped = run.ended or f"budget of {settings.budget:,} trainings"
                     break
                 stopped = tally.work_off(run.train(), bar, may_stop=lambda: looks.last is not None or run.can_look)

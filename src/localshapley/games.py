@@ -167,12 +167,10 @@ class SupportGraph:
 
     def tests_holding(self, coalition: Iterable[int]) -> Indices:
         """`R_S`: the test rows whose support holds every player of the coalition, ascending."""
-        members = np.asarray(list(coalition), dtype=np.int64)
-        indptr, tests = self.R
-        held = np.zeros(self.n_tests, dtype=np.int64)
-        for z in members:
-            held[tests[indptr[z] : indptr[z + 1]]] += 1
-        return np.flatnonzero(held == len(members)).astype(np.int32)
+        indptr, where = self.where_indptr, self.where
+        games = [where[indptr[z] : indptr[z + 1]] for z in coalition]
+        times_held = np.bincount(_concatenate(games), minlength=self.n_games)
+        return np.sort(self.tests[np.repeat(times_held == len(games), self.tests_per_game)])
 
     def overlaps(self, game: int) -> tuple[Indices, Masks]:
         """Games that share a player with `game`, and `N(game) ∩ N(other)` as bit masks over `game`'s players.

@@ -129,6 +129,7 @@ def locality_gap(
         n_jobs=n_jobs,
         owners=owners,
         on_error=on_error,
+        progress=progress,
     )
     rng = np.random.default_rng(seed)
     graph, bench = problem.graph, Bench(problem.trainer)

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import Ints
-from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import Levels, count_levels
-from localshapley.compiling import Stopwatch, announcing_compilation
-from localshapley.games import SupportGraph
+from localshapley.compiling import announcing_compilation
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
+from localshapley.methods.forecast import Forecast, until_target
 from localshapley.problem import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
@@ -49,6 +48,9 @@ class Plan:
         Trainings until a sampled run first knows its error; it then says how many more the target takes.
     seconds_per_training : float
         Mean of a few timed trainings, without compiling.
+    target : Forecast or None
+        What a sampled run is expected to take until its target, from a first round on some of the test rows; None where
+        even that would take too long.
     model, score, support, trainer : str
     notes : list of str
     """
@@ -65,6 +67,7 @@ class Plan:
     classes: int | None
     first_look: int
     seconds_per_training: float
+    target: Forecast | None
     model: str
     score: str
     support: str
@@ -86,34 +89,40 @@ class Plan:
             f"  trainer  {self.trainer}, {duration(self.seconds_per_training)} per training",
             "",
             f"  {'trainings':<26}{'number':>12}  {'time':>12}",
-            *(self._line(name, count, way) for name, count, way in self._table()),
+            *(_line(*row) for row in self._table()),
             "",
             f"  distinct subsets  {in_words(levels.lsmr)}{error}; {levels.reused:.1%} of the subsets are reused",
             f"  distinct subsets per test row, over the first test rows: {growth}",
         ]
         return "\n".join(lines + [f"  note     {note}" for note in self.notes])
 
-    def _table(self) -> list[tuple[str, int, str]]:
-        """The alternatives, and what would be run."""
+    def _table(self) -> list[tuple[str, int, float, str]]:
+        """The alternatives, and what would be run: name, trainings, seconds, and how to call it."""
         levels = self.levels
         table = [
-            ("global", levels.global_, ""),
-            ("local, player by player", levels.local, "method='baseline'"),
-            ("subset by subset", levels.subset_centric, "method='subset-centric'"),
-            ("each subset once (LSMR)", levels.lsmr, "method='exact'"),
+            self._row("global", levels.global_, ""),
+            self._row("local, player by player", levels.local, "method='baseline'"),
+            self._row("subset by subset", levels.subset_centric, "method='subset-centric'"),
+            self._row("each subset once (LSMR)", levels.lsmr, "method='exact'"),
         ]
         if self.classes is not None:
-            return [*table, ("equivalence classes", self.classes, "this run")]
+            return [*table, ("equivalence classes", self.classes, self.classes / CLASSES_PER_SECOND, "this run")]
         if self.samples:
-            table.append(("sampled, until first look", self.first_look, "this run"))
+            table.append(self._row("sampled, until first look", self.first_look, "this run"))
         if self.trainings is not None:
             name = "sampled, budget" if self.samples else f"all of {self.method}"
-            table.append((name, self.trainings, "this run"))
+            table.append(self._row(name, self.trainings, "this run"))
+        if self.target is not None:
+            name = f"until {self.target.aim:g}, estimated"
+            table.append((name, self.target.trainings, self.target.seconds, "this run"))
         return table
 
-    def _line(self, name: str, count: int, way: str) -> str:
-        each = 1 / CLASSES_PER_SECOND if count is self.classes else self.seconds_per_training
-        return f"  {name:<26}{in_words(count):>12}  {duration(min(count, 10**300) * each):>12}  {way}".rstrip()
+    def _row(self, name: str, count: int, way: str) -> tuple[str, int, float, str]:
+        return name, count, min(count, 10**300) * self.seconds_per_training, way
+
+
+def _line(name: str, count: int, seconds: float, way: str) -> str:
+    return f"  {name:<26}{in_words(count):>12}  {duration(seconds):>12}  {way}".rstrip()
 
 
 def plan(
@@ -179,13 +188,15 @@ def plan(
         n_jobs=n_jobs,
         on_error=on_error,
         owners=owners,
+        progress=progress,
     )
     graph, bench = problem.graph, Bench(problem.trainer)
     settings.check_room(graph)
     with announcing_compilation(progress):
         run = settings.method.start(graph, bench, settings)
         levels = count_levels(graph, seed=seed)
-        seconds = time_trainings(graph, bench, seed)
+        seconds = bench.pace(graph, seed)
+        target = until_target(run, graph, bench, settings)
     return Plan(
         n_rows=graph.n_players,
         n_tests=graph.n_tests,
@@ -199,32 +210,10 @@ def plan(
         classes=run.total if run.counts_classes else None,
         first_look=min(levels.lsmr, run.first_look),
         seconds_per_training=seconds,
+        target=target,
         model=problem.model,
         score=problem.score,
         support=problem.support,
         trainer=problem.trainer.name,
         notes=[*problem.notes, *run.notes],
     )
-
-
-def time_trainings(graph: SupportGraph, bench: Bench, seed: int, patience: float = 0.5) -> float:
-    """Mean seconds of a training, over random coalitions of the supports, for about half a second."""
-    rng = np.random.default_rng(seed)
-
-    def sample(n: int) -> Coalitions:
-        tests = rng.integers(graph.n_tests, size=n)
-        coalitions = [rng.permutation(s)[: rng.integers(len(s) + 1)] for s in map(graph.support, tests)]
-        return Coalitions.from_lists(coalitions, [[t] for t in tests])
-
-    everyone = graph.game(graph.n_games - 1)
-    bench.train(Coalitions.from_lists([everyone, everyone[: len(everyone) // 2]], [[0], [0]]))  # one-off work
-    bench.train(sample(4))
-    trained, spent, n = 0, 0.0, 4
-    while spent < patience and trained < 5000:
-        coalitions = sample(n)
-        with Stopwatch(bench.clock) as watch:
-            bench.train(coalitions)
-        spent += watch.seconds
-        trained += n
-        n *= 2
-    return spent / trained

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.base import is_classifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
@@ -38,6 +39,7 @@ from localshapley.models.dispatch import as_model
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
 from localshapley.models.trainer import Trainer
+from localshapley.progress import ProgressSetting, telling
 from localshapley.store.contents import Contents, contents_of_task, describe
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
@@ -46,6 +48,9 @@ from localshapley.valuation.skill import Skill, classifier_skill, regressor_skil
 
 MAX_PREDICTED = 2000
 """Maximum number of test rows that reference models predict; more would hardly say better how good the model is."""
+
+MAX_REFERENCE = 20_000
+"""Maximum number of rows that a reference model is trained on where supports do not read what it has learnt."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +138,7 @@ def pose(
     n_jobs: int | None = None,
     on_error: str = "raise",
     owners: Any = None,
+    progress: ProgressSetting = False,
 ) -> RowsProblem:
     """Check the arguments of `value`, train the reference models and find the games."""
     check_n_jobs(n_jobs)
@@ -152,9 +158,9 @@ def pose(
         notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
     trials: list[Trial] = []
     if checked.folds is None:
-        support, found = _find_supports(support, task, estimator, raw, raw_test, notes, trials)
+        support, found = _find_supports(support, task, estimator, raw, raw_test, notes, trials, progress)
     else:
-        support, found = _find_by_folds(support, task, estimator, raw, checked.folds, notes, trials)
+        support, found = _find_by_folds(support, task, estimator, raw, checked.folds, notes, trials, progress)
     graph = SupportGraph(found, task.X.shape[0])
     empty_supports = int((graph.support_sizes == 0).sum())
     if empty_supports:
@@ -272,16 +278,20 @@ def _find_supports(
     raw_test: Any,
     notes: list[str],
     trials: list[Trial],
+    progress: ProgressSetting,
+    where: str = "",
     n_predicted: int = MAX_PREDICTED,
 ) -> tuple[Support, list[Indices]]:
     """Train the model on all rows, try it out, and find the support of every test row."""
-    reference = train_reference(estimator, task.X, task.y, task.seed)
+    induced = True
+    if support is None:
+        support, induced = default_support(final_step(estimator))
+    reference = _train_reference(support, task, estimator, notes, progress, where)
     with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions for it
         trials.append(_try_out(reference, task, n_predicted))
     if task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
-    if support is None:
-        support, induced = default_support(final_step(reference))
+    if not induced:
         note = (
             f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
             f"so {support} was used; locality_gap() estimates what that misses."
@@ -289,6 +299,32 @@ def _find_supports(
         if not induced and note not in notes:
             notes.append(note)
     return support, support(_space(reference, task, raw, raw_test))
+
+
+def _train_reference(
+    support: Support, task: Task, estimator: Any, notes: list[str], progress: ProgressSetting, where: str
+) -> Any:
+    """Train the model on all rows, of many on a random sample if supports do not read what it has learnt."""
+    n_rows, X, y = len(task.y), task.X, task.y
+    is_slow = not isinstance(estimator, Pipeline | KNeighborsClassifier | KNeighborsRegressor)
+    if n_rows > MAX_REFERENCE and is_slow and not support.reads_model:
+        rows = _sample_of_rows(task, MAX_REFERENCE)
+        X, y = _safe_indexing(X, rows), y[rows]
+        note = (
+            f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; "
+            "supports and values do not depend on it."
+        )
+        notes += [] if note in notes else [note]
+    with telling(progress, f"training {type(final_step(estimator)).__name__} on {len(y):,} rows{where}"):
+        return train_reference(estimator, X, y, task.seed)
+
+
+def _sample_of_rows(task: Task, n: int) -> Ints:
+    """Random rows, with the first one of every class."""
+    rows = np.random.default_rng(task.seed).permutation(len(task.y))[:n]
+    if task.codes is not None:
+        rows = np.union1d(rows, np.unique(task.codes, return_index=True)[1])
+    return np.sort(rows)
 
 
 def _find_by_folds(
@@ -299,6 +335,7 @@ def _find_by_folds(
     folds: list[Fold],
     notes: list[str],
     trials: list[Trial],
+    progress: ProgressSetting,
 ) -> tuple[Support, list[Indices]]:
     """Find supports fold by fold among the rows outside; test rows come in ascending order."""
     if support is not None and support.names_rows:
@@ -308,7 +345,7 @@ def _find_by_folds(
         )
     found: list[Indices] = []
     chosen = support
-    for train, test in folds:
+    for number, (train, test) in enumerate(folds, 1):
         part = replace(
             task,
             X=_safe_indexing(task.X, train),
@@ -318,8 +355,10 @@ def _find_by_folds(
             codes=None if task.codes is None else task.codes[train],
         )
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
-        most = -(-MAX_PREDICTED // len(folds))
-        chosen, inside = _find_supports(support, part, estimator, raw_part, raw_test, notes, trials, most)
+        where, most = f", fold {number} of {len(folds)}", -(-MAX_PREDICTED // len(folds))
+        chosen, inside = _find_supports(
+            support, part, estimator, raw_part, raw_test, notes, trials, progress, where, most
+        )
         found += _as_numbered(train, inside)
     assert chosen is not None
     return chosen, [found[t] for t in _order_of_tests(folds)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
 from time import perf_counter
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -23,21 +25,35 @@ def is_wanted(setting: ProgressSetting) -> bool:
     return sys.stderr.isatty() if setting is None else setting is True
 
 
+@contextmanager
+def telling(setting: ProgressSetting, doing: str, patience: float = PATIENCE) -> Iterator[None]:
+    """Say on standard error what is being done, once it has taken a moment."""
+    timer = Timer(patience, lambda: print(f"localshapley: {doing} …", file=sys.stderr, flush=True))
+    timer.daemon = True
+    if is_wanted(setting):
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 class Progress:
     """Shows trainings done on standard error, their rate, how good the values are and the time left.
 
     `setting` is None (a bar on a terminal, once the run has taken a second), True (always a bar there, elsewhere a line
     every few seconds), False (never) or a function that is called with the number done and the total (None if it is
-    unknown).
+    unknown). Until it is known how good the values are, the time left is that to the first `first` trainings, if there
+    is no total.
     """
 
-    def __init__(self, setting: ProgressSetting, total: int | None, label: str) -> None:
+    def __init__(self, setting: ProgressSetting, total: int | None, label: str, first: int = 0) -> None:
         self._callback = setting if callable(setting) else None
         self._wanted = is_wanted(setting)
         self._terminal = sys.stderr.isatty()
         self._patience = 0.0 if setting is True and self._terminal else PATIENCE
         self._total, self._label, self._done = total, label, 0
-        self._expected: float | None = total
+        self._expected: float | None = total or first or None
         self._text = self._said = ""
         self._said_at = self._silent = 0.0  # since when, and seconds in which, something else was said
         self._started = self._last_line = perf_counter()
@@ -93,6 +109,7 @@ class Progress:
         seconds = perf_counter() - self._started - self._silent
         about = "" if self._expected == self._total else "about "
         of = f" of {about}{self._expected:,.0f}" if self._expected is not None else ""
+        of += " until the first estimate" if about and not self._text else ""
         parts = [f"{self._done:,}{of}", f"{self._done / max(seconds, 1e-9):,.0f}/s"]
         if self._text:
             parts.append(self._text)

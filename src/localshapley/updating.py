@@ -96,6 +96,7 @@ def update(
         seed=seed,
         n_jobs=n_jobs,
         on_error=on_error,
+        progress=progress,
     )
     if problem.origin.fingerprint != valuation.origin.fingerprint:
         raise InvalidArgumentError(

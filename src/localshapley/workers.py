@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +21,7 @@ from localshapley.arrays import AnyArray, Floats
 from localshapley.coalitions.batch import Batch, Coalitions
 from localshapley.compiling import Stopwatch
 from localshapley.errors import TrainingError
+from localshapley.games import SupportGraph
 from localshapley.models.trainer import Counts, Trained, Trainer, on_cluster
 
 ATTEMPTS = 3
@@ -120,6 +121,21 @@ class Bench:
     seconds_here: float = 0.5
     seconds_away: float = 1.0
     clock: Callable[[], float] = perf_counter
+    _paces: list[float] = field(default_factory=list, repr=False)
+
+    def within(self, seconds: float | None) -> Bench:
+        """The same with batches so small that a limit of time is kept to a twentieth of it, or to one training."""
+        if seconds is None:
+            return self
+        here, away = min(self.seconds_here, seconds / 20), min(self.seconds_away, seconds / 20)
+        return replace(self, seconds_here=here, seconds_away=away)
+
+    def sizer(self, seconds: float) -> BatchSizer:
+        """Sizes of batches that take so long, from the measured pace on, if there is one."""
+        sizer = BatchSizer(seconds, self.max_batch, self.trainer.batch_size)
+        for pace in self._paces:
+            sizer.learn(1, pace)
+        return sizer
 
     def work_off(self, schedule: Schedule, receiver: Receiver) -> Work:
         """Have every coalition of the schedule trained and scored; yields after each batch what it took."""
@@ -140,6 +156,33 @@ class Bench:
         parts = coalitions.parts(4 * n_jobs)
         found = joblib.Parallel(n_jobs)(joblib.delayed(self.trainer.train)(part) for part in parts)
         return Trained.joined(found, [len(part) for part in parts])
+
+    def pace(self, graph: SupportGraph, seed: int, patience: float = 0.5) -> float:
+        """Mean seconds of a training, over random coalitions of the supports; measured once, for about `patience`."""
+        if not self._paces:
+            self._paces.append(_time_trainings(self, graph, seed, patience))
+        return self._paces[0]
+
+
+def _time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: float) -> float:
+    rng = np.random.default_rng(seed)
+
+    def sample(n: int) -> Coalitions:
+        tests = rng.integers(graph.n_tests, size=n)
+        coalitions = [np.sort(rng.permutation(s)[: rng.integers(len(s) + 1)]) for s in map(graph.support, tests)]
+        return Coalitions.from_lists(coalitions, [graph.tests_holding(c) for c in coalitions])
+
+    everyone = graph.game(graph.n_games - 1)
+    bench.train(Coalitions.from_lists([everyone[: len(everyone) // 2]], [[0]]))  # one-off work
+    trained, spent, n = 0, 0.0, 4
+    while spent < patience and trained < 5000:
+        coalitions = sample(n)
+        with Stopwatch(bench.clock) as watch:
+            bench.train(coalitions)
+        spent += watch.seconds
+        trained += n
+        n *= 2
+    return max(spent / trained, 1e-12)
 
 
 @dataclass
@@ -204,7 +247,7 @@ class BatchSizer:
 
 def _in_process(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
     trainer, memory = bench.trainer, bench.memory
-    sizer = BatchSizer(bench.seconds_here, bench.max_batch, trainer.batch_size)
+    sizer = bench.sizer(bench.seconds_here)
     for piece in _pieces(schedule, memory, sizer, 1):
         if not len(piece.todo):
             yield piece.scored(None)
@@ -251,7 +294,7 @@ def _coalitions_with(marked: AnyArray, batch: Coalitions) -> AnyArray:
 def _in_workers(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
     """Train in other processes, which joblib provides: on this machine or on a cluster."""
     trainer, memory = bench.trainer, bench.memory
-    sizer = BatchSizer(bench.seconds_away, bench.max_batch, trainer.batch_size)
+    sizer = bench.sizer(bench.seconds_away)
     source = enumerate(_pieces(schedule, memory, sizer, trainer.n_jobs))
     sent: dict[int, Piece] = {}
     ready = InOrder()

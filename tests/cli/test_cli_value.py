@@ -125,7 +125,8 @@ class TestLimits:
         assert "(tol 0.5)" in document["stopped"]
 
     def test_time_ends_a_run_at_its_first_estimate(self, limited):
-        document = limited("--tol", 1e-9, "--max-seconds", 1e-9)
+        with pytest.warns(ls.LocalShapleyWarning, match="the first estimate takes"):
+            document = limited("--tol", 1e-9, "--max-seconds", 1e-9)
         assert "limit 1e-09 s" in document["stopped"]
         assert document["relative_error"] > 1e-9
 

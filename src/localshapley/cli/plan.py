@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import localshapley as ls
 from localshapley.cli.options import Run, takes_groups
 from localshapley.cli.output import Output
@@ -25,6 +27,7 @@ def plan(run: Run, output: Output) -> None:
             "lsmr": levels.lsmr,
         },
         "first_look": found.first_look,
+        "until_target": None if found.target is None else asdict(found.target),
         "seconds_per_training": found.seconds_per_training,
         **{name: getattr(found, name) for name in names},
         "preparation": data.preparation,

@@ -46,16 +46,16 @@ class Auto(Method):
 
     def _enumerate(self, graph: SupportGraph, bench: Bench, settings: Settings) -> tuple[Run | None, str]:
         """A run that trains every subset, if that is worthwhile."""
-        exact = Exact()
+        exact, most = Exact(), self.easy
         if settings.budget is not None:
-            distinct = exact.count_if_within(graph, settings.budget)
+            most = settings.budget
             why = "exact: the budget allows all {} distinct subsets"
         elif (graph.sizes <= self.tuning.easy_game.bit_length() - 1).all():
-            distinct = exact.count_if_within(graph, exact.max_subsets)
+            most = exact.max_subsets
             why = "exact: games are so small that all {} distinct subsets are trained faster than sampled"
         else:
-            distinct = exact.count_if_within(graph, self.easy)
             why = "exact: all {} distinct subsets are trained faster than sampled"
-        if distinct is None:
+        distinct = exact.count_if_within(graph, most)
+        if distinct is None or distinct > settings.in_time(graph, bench):
             return None, ""
         return exact.enumerate(graph, bench, settings, distinct), why.format(in_words(distinct))

@@ -109,6 +109,11 @@ class Run(ABC):
     kernels: tuple[str, ...] = ()
     complete: str = "every subset trained"
 
+    @property
+    def least_look(self) -> int:
+        """Minimum number of trainings until values are first known, if there is no time for more."""
+        return self.first_look
+
     def begin(self) -> Work:
         """Train what is needed before anything is drawn."""
         yield from ()

@@ -96,6 +96,11 @@ class Rounds(Run):
         self._batch_size = max(1, method.max_numbers // int(graph.tests_per_game.max(initial=1)))
         self._block_size = max(1, method.max_numbers // max(self.n_slots, graph.n_tests, 1))
 
+    @property
+    def least_look(self) -> int:
+        """The first block."""
+        return self.planned + self.first_block * self.each
+
     # What a subclass implements.
 
     @abstractmethod

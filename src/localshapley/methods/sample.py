@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
@@ -116,25 +117,30 @@ class SampleRun(Collecting):
         nothing = np.zeros(len(self.strata.k))
         none_drawn = np.zeros((len(nothing), self.tuning.few_folds), dtype=np.int32)
         self.drawn = Drawn(self.strata, self.collection, full, 0, nothing, nothing, nothing, none_drawn)
-        self.first_look = self.collection.n_rows + self.tuning.first_draws * graph.n_games
+        self._n_sure = self.collection.n_rows
+        self.first_look = self._n_sure + self.tuning.first_draws * graph.n_games
         if settings.budget is not None:
             self._check(settings.budget)
 
     def _check(self, budget: int) -> None:
         """Refuse a budget that is too small for one round."""
         least = int(self._least_draws(self._unknown_at_first()))
-        if budget < self.collection.n_rows + least:
+        if budget < self._n_sure + least:
             raise self._too_small(budget)
 
     def _too_small(self, budget: float) -> InvalidArgumentError:
-        """The error, with a budget that is enough for a first round however its numbers of draws are rounded."""
-        unknown = self._unknown_at_first()
-        rounding = self.tuning.few_folds * len(np.unique(self.strata.game[unknown > self.tuning.few_folds]))
-        enough = self.collection.n_rows + int(self._least_draws(unknown)) + rounding
         return InvalidArgumentError(
             f"budget is too small: the empty coalition, the full supports of {self.graph.n_games} games and a few "
-            f"draws for each take {enough:,} trainings, not {budget:,.0f}. Give a larger one, or fewer test rows."
+            f"draws for each take {self.least_look:,} trainings, not {budget:,.0f}. Give a larger one, or fewer test "
+            "rows."
         )
+
+    @cached_property
+    def least_look(self) -> int:
+        """Trainings that are enough for a first round, however its numbers of draws are rounded."""
+        unknown = self._unknown_at_first()
+        rounding = self.tuning.few_folds * len(np.unique(self.strata.game[unknown > self.tuning.few_folds]))
+        return self._n_sure + int(self._least_draws(unknown)) + rounding
 
     def _least_draws(self, unknown: Floats) -> float:
         return least_draws(self.strata, unknown, self.tuning.few_folds, self.tuning.few_folds)

@@ -14,6 +14,7 @@ from localshapley.inputs.numbers import check_flag, check_number, check_whole
 from localshapley.methods.base import Method
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import RelativeError, Rule, Seconds
+from localshapley.workers import Bench
 
 DEFAULT_TOL = 0.1
 BYTES_PER_PAIR = 20
@@ -70,6 +71,14 @@ class Settings:
         if self.max_seconds is not None:
             rules += [Seconds(self.max_seconds)]
         return reduce(or_, rules) if rules else None
+
+    def pace(self, graph: SupportGraph, bench: Bench) -> float:
+        """Seconds of a training, measured for at most a twentieth of a limit of time."""
+        return bench.pace(graph, self.seed, patience=min(0.5, (self.max_seconds or np.inf) / 20))
+
+    def in_time(self, graph: SupportGraph, bench: Bench) -> float:
+        """Trainings that surely fit into the limit of time."""
+        return np.inf if self.max_seconds is None else 0.5 * self.max_seconds / self.pace(graph, bench)
 
     def left(self, planned: int) -> float:
         """Trainings that the budget leaves."""

@@ -21,6 +21,8 @@ class Dual(Support):
     rows on which the loss is active. Cap it with `max_size`: a support vector machine may keep most of the rows.
     """
 
+    reads_model = True
+
     def find(self, space: Space) -> list[Indices]:
         """Find the support vectors, once for all test rows."""
         rows = _support_vectors(space.reference, space.X, space.y).astype(np.int32)

@@ -26,6 +26,8 @@ class TreeNode(Support):
     max_size : int, optional
     """
 
+    reads_model = True
+
     levels: int = 1
 
     def __post_init__(self) -> None:
@@ -67,6 +69,8 @@ class Leaves(Support):
     n : int, default=20
     max_size : int, optional
     """
+
+    reads_model = True
 
     n: int = 20
 

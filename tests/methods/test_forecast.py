@@ -1,0 +1,100 @@
+"""What a run will take: limits of time that cannot be kept are told beforehand, targets are foreseen."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import localshapley as ls
+from localshapley.methods import read_settings
+from localshapley.methods.forecast import until_target
+from localshapley.models.utility import as_trainer
+from localshapley.workers import Bench
+from playing import Timed, play
+
+N = 40
+SUPPORTS = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(12)]
+WEIGHT = np.random.default_rng(0).normal(size=N)
+
+
+def smooth(coalition, tests):
+    return [np.tanh(WEIGHT[list(coalition)].sum() + 0.1 * t) for t in tests]
+
+
+class TestMaxSeconds:
+    def test_a_first_estimate_that_takes_longer_is_told_before_it_is_trained(self):
+        game = Timed(smooth, 1.0)
+        settings = {"clock": game.clock, "method": "sample", "max_seconds": 3}
+        with (
+            warnings.catch_warnings(action="error"),
+            pytest.raises(ls.LocalShapleyWarning, match=r"takes 61 trainings, about 61\.0 s, which is longer than"),
+        ):
+            play(SUPPORTS, game, N, **settings)
+        assert game.now <= 5  # those that were timed
+        with pytest.warns(ls.LocalShapleyWarning):
+            found = play(SUPPORTS, game, N, **settings)
+        assert found.cost.trainings <= 61
+        assert found.stopped.endswith("(limit 3 s)")
+        assert (found.stderr > 0).any()
+
+    @pytest.mark.parametrize("method", ["sample", "auto"])
+    @pytest.mark.parametrize("limit", [70.0, 80.0, 90.0])
+    def test_the_first_round_is_as_small_as_the_limit_asks_for(self, method, limit):
+        game = Timed(smooth, 1.0)  # a first round of the usual size takes 85 trainings
+        found = play(SUPPORTS, game, N, clock=game.clock, method=method, tol=1e-6, max_seconds=limit)
+        assert found.cost.trainings >= 30
+        assert game.now <= limit + limit / 20 + 1
+        assert (found.stderr > 0).any()
+
+    def test_all_subsets_are_trained_only_if_there_is_time_for_them(self):
+        supports = [range(6), range(3, 9)]  # 120 distinct subsets
+        for limit, chosen in ((1000.0, "exact"), (60.0, "sampled")):
+            game = Timed(smooth, 1.0)
+            found = play(supports, game, N, clock=game.clock, method="auto", max_seconds=limit)
+            assert found.chosen.startswith(chosen)
+            assert game.now <= limit + limit / 20 + 1
+
+    @pytest.mark.parametrize("limit", [8.0, 20.0])
+    def test_batches_are_so_small_that_the_limit_is_kept(self, limit):
+        game = Timed(smooth, 0.001)
+        play(SUPPORTS, game, N, clock=game.clock, method="sample", tol=1e-9, max_seconds=limit, seconds_here=30.0)
+        assert limit <= game.now <= limit * 1.05 + 0.05
+
+
+class TestUntilTarget:
+    def forecast(self, seconds, patience=2.0, supports=SUPPORTS, **settings):
+        game = Timed(smooth, seconds)
+        graph, bench = ls.SupportGraph(supports, N), Bench(as_trainer(game), clock=game.clock)
+        settings = read_settings(**{"method": "sample", **settings})
+        run = settings.method.start(graph, bench, settings)
+        return until_target(run, graph, bench, settings, patience), game
+
+    def test_a_target_that_is_reached_meanwhile_is_known(self):
+        found, _ = self.forecast(1e-5, tol=0.2)
+        real = ls.shapley(SUPPORTS, smooth, N, method="sample", tol=0.2)
+        assert found.aim == 0.2
+        assert found.trainings == real.cost.trainings
+        assert found.seconds == pytest.approx(1e-5 * real.cost.trainings)
+
+    @pytest.mark.parametrize("tol", [0.05, 0.1])
+    def test_one_that_is_not_is_foreseen_from_the_first_rounds(self, tol):
+        found, game = self.forecast(0.01, tol=tol)
+        real = ls.shapley(SUPPORTS, smooth, N, method="sample", tol=tol)
+        assert real.cost.trainings / 4 < found.trainings < 4 * real.cost.trainings
+        assert game.now < 10
+
+    def test_where_a_round_takes_too_long_some_of_the_test_rows_say_it(self):
+        supports = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(60)]
+        found, game = self.forecast(0.02, supports=supports, tol=0.1)
+        real = ls.shapley(supports, smooth, N, method="sample", tol=0.1)
+        assert real.cost.trainings / 5 < found.trainings < 5 * real.cost.trainings
+        assert game.now < 7
+
+    def test_where_next_to_nothing_can_be_trained_nothing_is_said(self):
+        assert self.forecast(1.0)[0] is None
+
+    def test_without_a_target_there_is_nothing_to_foresee(self):
+        assert self.forecast(1e-5, budget=200)[0] is None
+        assert self.forecast(1e-5, method="auto", supports=[range(3)])[0] is None

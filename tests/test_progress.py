@@ -1,0 +1,103 @@
+"""What a person sees of a run: how far it is, how long it will take, and what is trained meanwhile."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import SVC
+
+import localshapley as ls
+from localshapley import progress
+from localshapley.progress import Progress, telling
+from localshapley.supports import Dual, Nearest
+
+
+class TestUntilTheFirstEstimate:
+    def lines(self, bar, capsys, monkeypatch, *steps):
+        """The lines on standard error after each step, by a clock that each step moves by six seconds."""
+        now = [0.0]
+        monkeypatch.setattr(progress, "perf_counter", lambda: now[0])
+        with bar() as shown:
+            for step in steps:
+                now[0] += 6
+                step(shown)
+        return capsys.readouterr().err.splitlines()
+
+    def test_the_trainings_until_then_and_the_time_are_told(self, capsys, monkeypatch):
+        lines = self.lines(
+            lambda: Progress(True, None, "training", first=2094),
+            capsys,
+            monkeypatch,
+            lambda bar: bar.advance(154),
+            lambda bar: (bar.reached(0.2, 0.1), bar.advance(46)),
+        )
+        assert lines[0] == "training: 154 of about 2,094 until the first estimate, 26/s, about 75.6 s left"
+        assert lines[1] == "training: 200 of about 616, 17/s, relative error 0.2 (target 0.1), about 25.0 s left"
+
+    def test_a_known_total_is_what_counts(self, capsys, monkeypatch):
+        bar = lambda: Progress(True, 1000, "training", first=500)  # noqa: E731
+        lines = self.lines(bar, capsys, monkeypatch, lambda bar: bar.advance(100))
+        assert lines == ["training: 100 of 1,000, 17/s, 54.0 s left"]
+
+
+class TestTelling:
+    def test_what_takes_long_is_told_while_it_goes_on(self, capsys):
+        with telling(True, "training SVC on 36,000 rows, fold 2 of 5", patience=0.0):
+            found = ""
+            while not found:  # it is told in a thread
+                found = capsys.readouterr().err
+        assert found == "localshapley: training SVC on 36,000 rows, fold 2 of 5 …\n"
+
+    @pytest.mark.parametrize("setting", [False, None, print])
+    def test_nothing_is_said_where_nobody_looks(self, capsys, setting):
+        with telling(setting, "training", patience=0.0):
+            pass
+        assert capsys.readouterr().err == ""
+        assert not sys.stderr.isatty()
+
+    def test_nothing_is_said_of_what_is_quick(self, capsys):
+        with telling(True, "training", patience=1e6):
+            pass
+        assert capsys.readouterr().err == ""
+
+
+class Noting(SVC):
+    """Notes how many rows it is trained on."""
+
+    seen: list = []  # noqa: RUF012
+
+    def fit(self, X, y):
+        self.seen.append(len(y))
+        return super().fit(X[:300], y[:300]) if len(y) > 300 else super().fit(X, y)
+
+
+class TestReference:
+    n = 21_000
+
+    @pytest.fixture
+    def data(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(self.n, 3))
+        y = (X[:, 0] > 0).astype(int)
+        y[20_900] = 2  # a class of one row
+        return X, y, X[:3] + 0.1, y[:3]
+
+    def test_a_model_that_supports_do_not_read_is_trained_on_a_sample(self, data):
+        Noting.seen.clear()
+        v = ls.value(*data, model=Noting(), support=Nearest(3), method="exact")
+        assert Noting.seen[0] in (20_000, 20_001)
+        assert sum("sample of 20,000 rows" in note for note in v.notes) == 1
+
+    def test_no_class_is_lost_in_it(self, data):
+        model = LogisticRegression()
+        v = ls.value(*data, model=model, support=Nearest(3), method="exact", score="confidence")
+        assert np.isfinite(v.values).all()
+
+    def test_one_that_they_read_is_trained_on_all_rows(self, data):
+        Noting.seen.clear()
+        v = ls.value(*data, model=Noting(), support=Dual(max_size=3), method="exact")
+        assert Noting.seen[0] == self.n
+        assert not any("sample of" in note for note in v.notes)

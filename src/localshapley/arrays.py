@@ -52,3 +52,14 @@ def max_by(group: AnyArray, values: Floats, n_groups: int) -> Floats:
     out = np.full(n_groups, -np.inf)
     np.maximum.at(out, group, values)
     return out
+
+
+def chosen_lists(indptr: Ints, values: AnyArray, which: Ints) -> tuple[Ints, AnyArray]:
+    """Some of many lists that lie one after the other.
+
+    >>> chosen_lists(np.array([0, 2, 3, 5]), np.array([7, 8, 9, 5, 6]), np.array([2, 0]))
+    (array([0, 2, 4]), array([5, 6, 7, 8]))
+    """
+    sizes = np.diff(indptr)[which]
+    new = offsets(sizes)
+    return new, values[np.repeat(indptr[which] - new[:-1], sizes) + np.arange(new[-1])]

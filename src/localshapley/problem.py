@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Indices, Ints
-from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.games import SupportGraph
 from localshapley.inputs.data import encode, known_table, read_data, read_table
 from localshapley.inputs.folds import Fold, make_folds
@@ -36,11 +36,13 @@ from localshapley.inputs.model import (
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
+from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
+from localshapley.models.pipelines import note_on_steps, transformed, warning_on_labels
 from localshapley.models.trainer import Trainer
 from localshapley.progress import ProgressSetting, telling
-from localshapley.store.contents import Contents, contents_of_task, describe
+from localshapley.store.contents import Contents, contents_of_folds, contents_of_task, describe
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
 from localshapley.valuation.parts import Digests, Origin
@@ -156,11 +158,20 @@ def pose(
     if owners is not None:
         held = Owners(owners, task.X.shape[0])
         notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
+    before, last = checked.model.split()
+    if before is not None:
+        notes.append(note_on_steps(before, estimator, folds=checked.folds is not None))
+        if warning := warning_on_labels(before, task):
+            notes.append(warning)
+            warn(warning)
     trials: list[Trial] = []
+    parts: list[Task] = []
     if checked.folds is None:
-        support, found = _find_supports(support, task, estimator, raw, raw_test, notes, trials, progress)
+        task = task if before is None else transformed(task, before)
+        support, found = _find_supports(support, task, last.estimator, raw, raw_test, notes, trials, progress)
     else:
-        support, found = _find_by_folds(support, task, estimator, raw, checked.folds, notes, trials, progress)
+        parts = [_part(task, fold, before) for fold in checked.folds]
+        support, found = _find_by_folds(support, parts, last.estimator, raw, checked.folds, notes, trials, progress)
     graph = SupportGraph(found, task.X.shape[0])
     empty_supports = int((graph.support_sizes == 0).sum())
     if empty_supports:
@@ -168,7 +179,13 @@ def pose(
             f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
             f"a larger support ({support.larger()}) would reach them."
         )
-    trainer = checked.model.trainer(task, n_jobs, skip_errors=on_error == "skip")
+    make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
+    if before is None or checked.folds is None:
+        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer.name)
+    else:
+        order = _order_of_tests(checked.folds)
+        trainer = FoldsTrainer([make_trainer(part) for part in parts], checked.folds, order, task)
+        contents = partial(contents_of_folds, parts, checked.folds, order, task, estimator, trainer.name)
     notes += [trainer.note] if trainer.note else []
     problem = RowsProblem(
         graph=graph,
@@ -176,7 +193,7 @@ def pose(
         model=on_one_line(estimator),
         score=task.score.name,
         support=repr(support),
-        contents=lambda: contents_of_task(task, estimator, trainer.name),
+        contents=contents,
         ids=checked.ids,
         notes=notes,
         digests=checked.digests,
@@ -327,9 +344,23 @@ def _sample_of_rows(task: Task, n: int) -> Ints:
     return np.sort(rows)
 
 
+def _part(task: Task, fold: Fold, before: Any) -> Task:
+    """The task of a fold: its training rows, and its test rows; behind the steps, which are fitted on the former."""
+    train, test = fold
+    part = replace(
+        task,
+        X=_safe_indexing(task.X, train),
+        y=task.y[train],
+        X_test=_safe_indexing(task.X, test),
+        y_test=task.y[test] if task.codes is None else task.codes[test],
+        codes=None if task.codes is None else task.codes[train],
+    )
+    return part if before is None else transformed(part, before)
+
+
 def _find_by_folds(
     support: Support | None,
-    task: Task,
+    parts: list[Task],
     estimator: Any,
     raw: Any,
     folds: list[Fold],
@@ -345,15 +376,7 @@ def _find_by_folds(
         )
     found: list[Indices] = []
     chosen = support
-    for number, (train, test) in enumerate(folds, 1):
-        part = replace(
-            task,
-            X=_safe_indexing(task.X, train),
-            y=task.y[train],
-            X_test=_safe_indexing(task.X, test),
-            y_test=task.y[test] if task.codes is None else task.codes[test],
-            codes=None if task.codes is None else task.codes[train],
-        )
+    for number, (part, (train, test)) in enumerate(zip(parts, folds, strict=True), 1):
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
         where, most = f", fold {number} of {len(folds)}", -(-MAX_PREDICTED // len(folds))
         chosen, inside = _find_supports(

@@ -191,7 +191,8 @@ def forest_regressor() -> Any:
 
 @run
 def pipeline() -> Any:
-    return ls.value(*patients(30, 6), model=make_pipeline(StandardScaler(), SVC()), support=Nearest(6), method="exact")
+    model = ls.models.Refit(make_pipeline(StandardScaler(), SVC()))
+    return ls.value(*patients(30, 6), model=model, support=Nearest(6), method="exact")
 
 
 @run

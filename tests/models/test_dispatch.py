@@ -345,20 +345,6 @@ class TestSwitches:
         assert isinstance(trainer, CompiledTrainer) == compiled
         assert trainer.note == ""
 
-    def test_a_pipeline_is_refitted_and_says_so(self):
-        pipeline = make_pipeline(StandardScaler(), KNeighborsClassifier(3))
-        v = ls.value(*IRIS, model=pipeline, support=Nearest(4))
-        assert v.cost.trainer == "KNeighborsClassifier (scikit-learn fit)"
-        (note,) = v.notes
-        assert "Pipeline" in note
-        assert "transform X and X_test beforehand" in note
-        # The remedy works, and is another model: scaled once, by all rows.
-        scaler = StandardScaler().fit(IRIS[0])
-        data = scaler.transform(IRIS[0]), IRIS[1], scaler.transform(IRIS[2]), IRIS[3]
-        v = ls.value(*data, model=KNeighborsClassifier(3), support=Nearest(4))
-        assert v.cost.trainer == "KNeighborsClassifier (compiled)"
-        assert v.notes == []
-
     def test_a_pipeline_without_a_compiled_model_says_nothing(self):
         trainer = trainer_of(make_pipeline(StandardScaler(), GaussianNB()), task())
         assert isinstance(trainer, EstimatorTrainer)

@@ -28,6 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 import naive
+from localshapley.models import Refit
 from localshapley.supports import Everything, Given, Nearest
 
 iris, cancer, wine, diabetes = load_iris(), load_breast_cancer(), load_wine(), load_diabetes()
@@ -112,7 +113,7 @@ CASES = {
 def test_values_are_those_of_a_plain_loop(case):
     model, data, n = CASES[case]
     supports = some_supports(data, n)
-    found = ls.value(*data, model=model, support=Given(supports), per_test=True)
+    found = ls.value(*data, model=Refit(model), support=Given(supports), per_test=True)
     expected = plain_loop(model, *data, supports)
     np.testing.assert_allclose(found.per_test.toarray(), expected, atol=1e-10 * max(1, np.abs(expected).max()))
     np.testing.assert_allclose(found.values, expected.sum(axis=0), atol=1e-10 * max(1, np.abs(expected).max()))
@@ -469,7 +470,7 @@ class TestTables:
         frame["colour"], test_frame["colour"] = (rng.choice(["red", "blue", "white"], n) for n in (30, 4))
         steps = [("scale", StandardScaler(), ["f2"]), ("code", OneHotEncoder(handle_unknown="ignore"), ["colour"])]
         model = make_pipeline(ColumnTransformer(steps), KNeighborsClassifier(3))
-        found = self.value(frame, test_frame, model=model)
+        found = self.value(frame, test_frame, model=Refit(model))
         expected = plain_loop(model, frame, IRIS[1], test_frame, IRIS[3], self.support.lists)
         np.testing.assert_allclose(found.values, expected.sum(axis=0), atol=1e-10)
 
@@ -492,7 +493,7 @@ class TestTables:
         holes = IRIS[0].copy()
         holes[::7, 1] = np.nan
         model = make_pipeline(SimpleImputer(), StandardScaler(), KNeighborsClassifier(3))
-        found = self.value(holes, IRIS[2], model=model)
+        found = self.value(holes, IRIS[2], model=Refit(model))
         expected = plain_loop(model, holes, *IRIS[1:], self.support.lists)
         np.testing.assert_allclose(found.values, expected.sum(axis=0), atol=1e-10)
 

@@ -6,7 +6,7 @@ from localshapley.inputs.named import NAMES, named
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable
 from localshapley.models.dispatch import register
-from localshapley.models.estimator import Estimator, EstimatorTrainer
+from localshapley.models.estimator import Estimator, EstimatorTrainer, Refit
 from localshapley.models.gcn import GCN, GCNTrainer
 from localshapley.models.head import Head, HeadTrainer
 from localshapley.models.model import Model
@@ -26,6 +26,7 @@ __all__ = [
     "HeadTrainer",
     "Model",
     "NodeData",
+    "Refit",
     "Task",
     "Trained",
     "Trainer",

@@ -8,12 +8,13 @@ from typing import Any
 
 from localshapley.arrays import AnyArray
 from localshapley.inputs.data import are_amounts
-from localshapley.inputs.model import check_estimator, final_step
+from localshapley.inputs.model import check_estimator
 from localshapley.inputs.named import named
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
 from localshapley.models.model import Model
+from localshapley.models.pipelines import peel
 from localshapley.models.trainer import Trainer
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
@@ -64,24 +65,24 @@ class Automatic(Model):
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
+    def split(self) -> tuple[Any, Model]:
+        """The steps of a pipeline before its last one, and that one."""
+        before, last = peel(self.estimator)
+        return before, Automatic(last)
+
     def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
         """Make the trainer; one that is not compiled says why, if it could have been."""
         asis = Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
-        final = final_step(self.estimator)
-        kind = compiled_trainer_of(final)
+        kind = compiled_trainer_of(self.estimator)
         if kind is None or os.environ.get(SWITCH, "1").lower() in ("0", "false", "no", "off"):
             return asis
-        if final is not self.estimator:
+        usable = kind.is_usable_for(self.estimator, task)
+        if not usable:
             asis.note = (
-                f"the Pipeline is refitted on every coalition, so {type(final).__name__} uses scikit-learn's fit; to "
-                "train it compiled, transform X and X_test beforehand and give the model alone."
+                f"{type(self.estimator).__name__} uses scikit-learn's fit instead of compiled code: {usable.reason}."
             )
             return asis
-        usable = kind.is_usable_for(final, task)
-        if not usable:
-            asis.note = f"{type(final).__name__} uses scikit-learn's fit instead of compiled code: {usable.reason}."
-            return asis
-        return kind(final, task, n_jobs)
+        return kind(self.estimator, task, n_jobs)
 
 
 def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:

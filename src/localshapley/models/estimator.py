@@ -49,6 +49,30 @@ class Estimator(Model):
         return f"Estimator({self.estimator!r})"
 
 
+class Refit(Estimator):
+    """A pipeline of which every step is fitted on every coalition.
+
+    By default the steps before the last one are fitted once, on all training rows, and coalitions train the last step
+    alone, which is much faster. The difference matters where an early step learns from labels (target encoders,
+    selection of features) or where what it learns from a few rows is part of what these rows are worth.
+
+    Parameters
+    ----------
+    estimator : `sklearn.pipeline.Pipeline`, or any other estimator
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> Refit(make_pipeline(StandardScaler(), SVC())).split()[0] is None
+    True
+    """
+
+    def __repr__(self) -> str:
+        return f"Refit({self.estimator!r})"
+
+
 class EstimatorTrainer(Trainer):
     """Trains clones of an estimator on coalitions of a task's rows, in `n_jobs` processes.
 

@@ -20,6 +20,10 @@ class Model(ABC):
 
     estimator: Any
 
+    def split(self) -> tuple[Any, Model]:
+        """The steps that are fitted once, before all coalitions, and the model behind them; None if there are none."""
+        return None, self
+
     @abstractmethod
     def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
         """Make the trainer of this model for a task."""

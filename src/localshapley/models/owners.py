@@ -11,6 +11,7 @@ from localshapley.arrays import AnyArray, Indices, Ints, Masks, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.models.folds import ByFold
 from localshapley.models.trainer import Trained, Trainer
 
 
@@ -94,21 +95,8 @@ class OwnersTrainer(Trainer):
         """Train and score coalitions in this process; with folds, once for each fold that has a test row of it."""
         if self._allowed is None or self._fold_of_test is None:
             return self._inner.train(self._owners.rows_of(coalitions))
-        coalition = np.repeat(np.arange(len(coalitions)), np.diff(coalitions.test_indptr))
-        fold = self._fold_of_test[coalitions.tests]
-        order = np.lexsort((fold, coalition))
-        pairs, counts = np.unique(np.stack([coalition, fold])[:, order], axis=1, return_counts=True)
-        again = [coalitions.coalition(c) for c in pairs[0]]
-        apart = Coalitions(
-            offsets(np.array([len(c) for c in again], dtype=np.int64)),
-            np.concatenate([np.empty(0, dtype=np.int32), *again]),
-            offsets(counts),
-            coalitions.tests[order],
-        )
-        trained = self._inner.train(_only(self._owners.rows_of(apart), self._allowed[pairs[1]]))
-        scores = np.empty(len(order))
-        scores[order] = trained.scores
-        return Trained(scores, trained.counts, np.unique(pairs[0][trained.stand_ins]).tolist())
+        cut = ByFold(coalitions, self._fold_of_test)
+        return cut.together(self._inner.train(_only(self._owners.rows_of(cut.coalitions), self._allowed[cut.fold])))
 
 
 def _only(coalitions: Coalitions, allowed: AnyArray) -> Coalitions:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import sys
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from scipy import sparse
 from localshapley import __version__
 from localshapley.arrays import AnyArray, Ints, Masks
 from localshapley.inputs.digests import bits
+from localshapley.inputs.folds import Fold
 from localshapley.inputs.model import on_one_line, seeded
 from localshapley.inputs.task import Task
 
@@ -55,6 +57,22 @@ def contents_of_task(task: Task, estimator: Any, trainer: str) -> Contents:
         digest_rows(task.X, task.y),
         digest_rows(task.X_test, task.y_test),
         digest_text(nothing),
+    )
+
+
+def contents_of_folds(
+    parts: Sequence[Task], folds: Sequence[Fold], order: Ints, task: Task, estimator: Any, trainer: str
+) -> Contents:
+    """Contents of models that are trained on rows which look different in each fold; `order` sorts their test rows."""
+    of_parts = [contents_of_task(part, estimator, trainer) for part in parts]
+    rows = np.zeros((len(task.y), 2), dtype=np.uint64)
+    for found, (train, _) in zip(of_parts, folds, strict=True):
+        rows[train] += found.rows
+    whole = contents_of_task(task, estimator, trainer)
+    return whole._replace(
+        fingerprint=blake2b(whole.fingerprint + describe(folds).encode(), digest_size=16).digest(),
+        rows=rows,
+        tests=np.concatenate([found.tests for found in of_parts])[order],
     )
 
 

@@ -18,6 +18,7 @@ from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.model import seeded, takes_kernel
 from localshapley.inputs.numbers import check_n_jobs, check_whole
+from localshapley.models.pipelines import transformed
 from localshapley.problem import check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.valuation import Valuation
@@ -113,7 +114,9 @@ def curves(
     """
     X, labels = rows_and_labels(valuation, X, y)
     checked = check(X, labels, X_test, y_test, model=model, seed=seed)
-    estimator = seeded(checked.model.estimator, seed)
+    before, last = checked.model.split()  # as in the valuation, steps before the last one are fitted once
+    task = checked.task if before is None else transformed(checked.task, before)
+    estimator = seeded(last.estimator, seed)
     classifier = is_classifier(estimator)
     name, measure = _score(score, classifier)
     if takes_kernel(estimator):
@@ -125,7 +128,7 @@ def curves(
     # Orders without ties are the same for every seed, and rows kept are those not removed: each set is trained once.
     # All rows come first, so that a model that cannot be trained is not mistaken for one that has too few rows.
     coalitions = {rows.tobytes(): rows for rows in [np.arange(len(labels)), *plan["rows"]]}
-    train = Training(estimator, checked.task.X, labels, checked.task.X_test, np.asarray(y_test), measure, classifier)
+    train = Training(estimator, task.X, labels, task.X_test, np.asarray(y_test), measure, classifier)
     with Progress(progress, len(coalitions), "training") as bar:
         found = {}
         results = Parallel(n_jobs, return_as="generator")(delayed(train)(rows) for rows in coalitions.values())

@@ -39,7 +39,14 @@ from localshapley.models.dispatch import as_model
 from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
-from localshapley.models.pipelines import note_on_steps, transformed, warning_on_labels
+from localshapley.models.pipelines import (
+    as_column,
+    holds_texts,
+    note_on_steps,
+    of_column,
+    transformed,
+    warning_on_labels,
+)
 from localshapley.models.trainer import Trainer
 from localshapley.progress import ProgressSetting, telling
 from localshapley.store.contents import Contents, contents_of_folds, contents_of_task, describe
@@ -263,6 +270,9 @@ def check(
     """Check rows, labels, model and score, and convert them to one form."""
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
+    if holds_texts(X) and isinstance(final := getattr(model, "estimator", model), Pipeline):
+        X, X_test = as_column(X), as_column(X_test) if holds_texts(X_test) else X_test
+        model = of_column(model) if final is model else type(model)(of_column(final))
     data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
     chosen, notes = as_model(model, data.y)
     estimator, folds = chosen.estimator, None

@@ -123,6 +123,37 @@ def test_tables_of_all_kinds_of_columns(case):
     assert set(found.ids) == set(table.index)
 
 
+class TestTexts:
+    texts = np.array(["good red wine", "bad red wine", "good white", "bad white", "a good day", "a bad day"] * 4)
+    y = np.array([1, 0] * 12)
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression())
+
+    @pytest.mark.parametrize("kind", [list, np.asarray, pd.Series], ids=["list", "array", "series"])
+    def test_one_text_per_row(self, kind):
+        texts, tests = kind(self.texts), kind(self.texts[:4])
+        found = ls.value(texts, self.y, tests, self.y[:4], model=self.model, support=Nearest(5))
+        words = TfidfVectorizer().fit(self.texts)
+        rows = words.transform(self.texts), self.y, words.transform(self.texts[:4]), self.y[:4]
+        expected = ls.value(*rows, model=LogisticRegression(), support=Nearest(5))
+        assert (found.values == expected.values).all()
+        assert np.abs(found.values).max() > 0.05
+
+    def test_with_folds_and_refitted(self):
+        found = ls.value(list(self.texts), self.y, cv=3, model=self.model, support=Nearest(4))
+        assert np.isfinite(found.values).all()
+        refitted = ls.value(list(self.texts), self.y, cv=3, model=Refit(self.model), support=Nearest(4))
+        assert (refitted.values != found.values).any()
+
+    def test_an_index_names_the_rows(self):
+        texts = pd.Series(self.texts, index=[f"t{i}" for i in range(24)])
+        found = ls.value(texts, pd.Series(self.y, index=texts.index), cv=3, model=self.model, support=Nearest(4))
+        assert list(found.ids) == list(texts.index)
+
+    def test_a_model_without_a_vectoriser_is_told_what_it_needs(self):
+        with pytest.raises(ls.InvalidArgumentError, match="X holds one text per row; give a table of numbers"):
+            ls.value(list(self.texts), self.y, cv=3, model=LogisticRegression())
+
+
 def test_targets_that_are_transformed():
     X, y = diabetes.data[:40], diabetes.target[:40]
     X_test, y_test = diabetes.data[40:46], diabetes.target[40:46]

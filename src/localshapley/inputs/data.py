@@ -112,7 +112,7 @@ def _read_array(name: str, X: Any) -> AnyArray:
     if rows.ndim == 1 and rows.dtype.kind in "OUS" and len(rows) and isinstance(rows[0], str | bytes):
         raise InvalidArgumentError(
             f"{name} holds one text per row; give a table of numbers, such as TfidfVectorizer().fit_transform({name}), "
-            "or a DataFrame with a column of texts and a Pipeline that encodes it."
+            "or a Pipeline that encodes it, such as make_pipeline(TfidfVectorizer(), LogisticRegression())."
         )
     if rows.ndim != 2:
         advice = {1: f"reshape one feature with {name}.reshape(-1, 1)"}.get(

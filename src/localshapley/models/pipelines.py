@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
+from localshapley.arrays import AnyArray
 from localshapley.errors import RefusedByModelError
 from localshapley.inputs.data import as_array
 from localshapley.inputs.model import final_step, on_one_line, seeded
@@ -148,3 +149,35 @@ def warning_on_labels(before: Pipeline, task: Task) -> str:
         f"{' and '.join(readers)} in the pipeline learns from labels: fitted once on all rows, it tells every "
         "coalition about labels of rows that it does not hold. models.Refit(pipeline) fits it on every coalition."
     )
+
+
+class TextColumn(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Takes the texts out of a table of one column, for a vectoriser."""
+
+    def fit(self, X: Any, y: Any = None) -> TextColumn:
+        """Nothing to learn."""
+        return self
+
+    def transform(self, X: pd.DataFrame) -> AnyArray:
+        """One text per row."""
+        return X.iloc[:, 0].to_numpy()
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+def holds_texts(X: Any) -> bool:
+    """Whether there is one text per row, and no table."""
+    if X is None or sparse.issparse(X) or isinstance(X, pd.DataFrame) or np.ndim(X) != 1 or len(X) == 0:
+        return False
+    return all(isinstance(text, str) for text in X)
+
+
+def as_column(texts: Any) -> Any:
+    """Texts as a table of one column, with their index if they have one."""
+    return texts.to_frame("text") if isinstance(texts, pd.Series) else pd.DataFrame({"text": np.asarray(texts, object)})
+
+
+def of_column(pipeline: Any) -> Any:
+    """A pipeline of texts, made to take a table of one column."""
+    return Pipeline([("text", TextColumn()), *pipeline.steps])

@@ -168,9 +168,8 @@ class TextColumn(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def holds_texts(X: Any) -> bool:
     """Whether there is one text per row, and no table."""
-    if X is None or sparse.issparse(X) or isinstance(X, pd.DataFrame) or np.ndim(X) != 1 or len(X) == 0:
-        return False
-    return all(isinstance(text, str) for text in X)
+    listed = isinstance(X, list | tuple | np.ndarray | pd.Series)
+    return listed and len(X) > 0 and all(isinstance(text, str) for text in X)
 
 
 def as_column(texts: Any) -> Any:

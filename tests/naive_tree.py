@@ -131,13 +131,13 @@ def next_group(coalitions, todo, start, limit):
     return len(todo), rows
 
 
-def sort_as_scikit_learn(values, rows, start, stop):
+def sort_as_scikit_learn(values, rows, start, stop, short):
     """Sort a stretch of values, and rows with them, by scikit-learn's introsort, recursively."""
-    _sort_stretch(values, rows, start, stop, 2 * int(log2(stop - start)))
+    _sort_stretch(values, rows, start, stop, short, 2 * int(log2(stop - start)))
 
 
-def _sort_stretch(values, rows, start, stop, limit):
-    while stop - start > 15:
+def _sort_stretch(values, rows, start, stop, short, limit):
+    while stop - start > short:
         if limit <= 0:
             part, order = values[start:stop], rows[start:stop]
             sort_by_heap(part, order)
@@ -155,7 +155,7 @@ def _sort_stretch(values, rows, start, stop, limit):
                 _exchange(values, rows, i, above)
             else:
                 i += 1
-        _sort_stretch(values, rows, start, below, limit)
+        _sort_stretch(values, rows, start, below, short, limit)
         start = above
     order = sorted(range(start, stop), key=lambda i: values[i])  # insertion keeps the order of equals
     values[start:stop], rows[start:stop] = [values[i] for i in order], [rows[i] for i in order]

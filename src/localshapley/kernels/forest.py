@@ -148,7 +148,7 @@ def grow(
     out: Floats,
 ) -> None:
     """Grow a tree until each test row has reached its leaf, and add what the leaves say."""
-    criterion, at_random, max_depth, _, min_split, min_leaf, min_decrease, _ = settings
+    criterion, at_random, max_depth, _, min_split, min_leaf, min_decrease, _, _ = settings
     members, scored, total = growth[0], growth[1], growth[7]
     nodes, impurities = stack
     nodes[0, START] = nodes[0, FIRST] = nodes[0, DEPTH] = nodes[0, N_CONSTANT] = 0

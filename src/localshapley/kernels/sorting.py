@@ -1,7 +1,7 @@
 """Scikit-learn's sort of a column: rows with equal values come out in its order.
 
 Introsort: quicksort in three ways (below, equal, above) around a median of three, insertion sort for short stretches,
-heapsort for stretches that were divided too often.
+heapsort for stretches that were divided too often. How long a short stretch is depends on the version of scikit-learn.
 """
 
 from __future__ import annotations
@@ -10,27 +10,29 @@ from localshapley.arrays import Ints, Singles
 from localshapley.kernels.cuts import Slots
 from localshapley.kernels.jit import part
 
-SHORT = 15
 MOST_PENDING = 128
 """No more stretches wait: each has been divided once more than the one before, at most `2·log₂(n)` times."""
 
 
 @part(inlined=False)
-def sort_rows(values: Singles, members: Slots, start: int, stop: int, pending: Ints) -> None:
-    """Sort a stretch of values, and the rows with them; `pending` has the shape (MOST_PENDING, 3)."""
+def sort_rows(values: Singles, members: Slots, start: int, stop: int, short: int, pending: Ints) -> None:
+    """Sort a stretch of values, and the rows with them.
+
+    Up to `short` values are sorted by insertion. `pending` is room of shape (MOST_PENDING, 3).
+    """
     limit, rest = 0, stop - start
     while rest > 1:
         rest >>= 1
         limit += 2
     height = 0
     while True:
-        while stop - start > SHORT and limit > 0:
+        while stop - start > short and limit > 0:
             limit -= 1
             below, above = divide(values, members, start, stop)
             pending[height, 0], pending[height, 1], pending[height, 2] = start, below, limit
             height += 1
             start = above
-        if stop - start > SHORT:
+        if stop - start > short:
             sort_by_heap(values, members, start, stop)
         else:
             sort_by_insertion(values, members, start, stop)

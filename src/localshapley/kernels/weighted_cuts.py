@@ -18,11 +18,11 @@ from localshapley.kernels.sorting import sort_rows
 LARGEST = 0x7FFFFFFF
 """The largest random number."""
 
-Settings: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats]
-"""`criterion`, `at_random`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `terms`.
+Settings: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats, int]
+"""`criterion`, `at_random`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `terms`, `short`.
 
 As for single trees, in `cuts`; with `at_random`, a column has one threshold, drawn between its smallest and its
-largest value.
+largest value. `short` is for `sort_rows`.
 """
 Sample: TypeAlias = tuple[Singles, Slots, Floats]
 """`columns`, `classes`, `targets` of a coalition's rows; columns first."""
@@ -68,7 +68,7 @@ def find_split(
     state : int
         State of the random numbers.
     """
-    criterion, at_random, _, max_features, _, _, _, _ = settings
+    criterion, at_random, _, max_features, _, _, _, _, short = settings
     columns = sample[0]
     members, _, drawn, constant, _, _, values, _, _, pending = growth
     best, threshold, column, cut, latest = -np.inf, 0.0, -1, -1, -1
@@ -88,7 +88,7 @@ def find_split(
         # Nothing is better than two pure parts, and the order of rows matters to sums of numbers alone.
         is_open = criterion == SQUARED_ERROR or (best != 0 and not is_constant)
         if is_open and not at_random:
-            sort_rows(values, members, start, stop, pending)
+            sort_rows(values, members, start, stop, short, pending)
         if is_constant:
             drawn[n_constant], drawn[j] = drawn[j], drawn[n_constant]
             n_new += 1

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import sklearn
 from sklearn.utils import check_random_state
 
 from localshapley.arrays import Floats, Indices, Ints, longest
@@ -20,6 +21,8 @@ MAX_TABLE = 256
 """Logarithms are tabulated for nodes of up to this many rows."""
 LARGEST = 2**31 - 1
 """Scikit-learn draws the seeds of estimators, and the first states of trees, below this number."""
+SHORT = 15 if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9) else 1
+"""Scikit-learn sorts up to this many rows of a node by insertion, which keeps the order of equal ones."""
 
 
 class GrowingTrainer(CompiledTrainer):
@@ -86,6 +89,7 @@ class GrowingTrainer(CompiledTrainer):
             self._min_leaf,
             self._min_decrease,
             self._terms,
+            SHORT,
         )
         predict_by_forests(coalitions.arrays, todo, rows, settings, draws, out.reshape(len(out), -1))
 

@@ -72,5 +72,5 @@ def test_one_model_alone():
 
 
 def test_unknown_models_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'gcn', 'knn', .*got 'forrest'"):
+    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'forest', 'gcn', .*got 'forrest'"):
         ls.warm_up("forrest")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,6 +36,10 @@ from localshapley.supports import Given
 
 CLASSIFIERS = [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier]
 REGRESSORS = [RandomForestRegressor, ExtraTreesRegressor, BaggingRegressor]
+
+
+# Scikit-learn advises against a fraction of few rows.
+pytestmark = pytest.mark.filterwarnings("ignore:Using the fractional value")
 
 
 def name_of(kind):
@@ -345,6 +350,16 @@ class TestIsUsable:
         v = ls.value(data.X, data.y, data.X_test, data.y_test, model=model, support=Given([[0, 1, 2, 3]] * 3))
         assert "scikit-learn fit" in v.cost.trainer
         assert any("oob_score=True" in note for note in v.notes)
+
+
+def test_frames_of_numbers_are_taken_by_bags_of_trees():
+    task = real("iris", n_rows=16, n_tests=2)
+    frames = pd.DataFrame(task.X).add_prefix("x"), pd.DataFrame(task.X_test).add_prefix("x")
+    bag, support = BaggingClassifier(DecisionTreeClassifier(), 3), Given([[0, 1, 2, 3]] * 2)
+    y_test = task.classes[task.y_test]
+    framed = ls.value(frames[0], task.y, frames[1], y_test, model=bag, support=support)
+    assert framed.cost.trainer == "BaggingClassifier (compiled)"
+    assert (framed.values == ls.value(task.X, task.y, task.X_test, y_test, model=bag, support=support).values).all()
 
 
 @pytest.mark.parametrize("kind", [*CLASSIFIERS, *REGRESSORS], ids=name_of)

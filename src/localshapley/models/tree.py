@@ -104,10 +104,12 @@ class TreeTrainer(GrowingTrainer):
     """
 
     settings = GrowingTrainer.settings | {"splitter": lambda value: value in ("best", "random")}
+    kernels = ("grow_trees",)
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         super().__init__(estimator, estimator, estimator.splitter == "random", task, n_jobs)
-        self.kernels = ("grow_forests",) if self._at_random else ("grow_trees",)
+        if self._at_random:
+            self.kernels = ("grow_forests",)
         n_rows, n_columns = self._X.shape
         order = np.argsort(self._X, axis=0, kind="stable")
         self._ranks = np.empty(order.shape, dtype=np.int32)

@@ -106,6 +106,9 @@ class TestAgainstScikitLearn:
             {"bootstrap": False},
             {"bootstrap": True},
             {"bootstrap": True, "max_samples": 1.0},
+            {"bootstrap": True, "max_samples": 0.5},
+            {"bootstrap": True, "max_samples": 1.7},
+            {"bootstrap": True, "max_samples": np.int64(9), "min_samples_leaf": 2},
             {"random_state": 12345},
             {"random_state": np.random.RandomState(7)},
             {"random_state": None},
@@ -135,6 +138,8 @@ class TestAgainstScikitLearn:
             {},
             {"bootstrap": False},
             {"max_samples": 1.0, "n_jobs": 1},
+            {"max_samples": 0.4},
+            {"max_samples": 30},
             {"random_state": None},
             {"estimator": "best", "random_state": 3},
             {"estimator": "random", "random_state": 3},
@@ -302,8 +307,6 @@ class TestIsUsable:
             {"oob_score": True, "bootstrap": True},
             {"warm_start": True},
             {"class_weight": "balanced"},
-            {"max_samples": 0.5, "bootstrap": True},
-            {"max_samples": 5, "bootstrap": True},
             {"ccp_alpha": 0.01},
             {"min_weight_fraction_leaf": 0.1},
             {"monotonic_cst": [0, 0, 0, 1]},
@@ -328,12 +331,21 @@ class TestIsUsable:
             ({"max_features": 0.5}, "max_features=0.5"),
             ({"bootstrap_features": True}, "bootstrap_features=True"),
             ({"oob_score": True}, "oob_score=True"),
-            ({"max_samples": 0.5}, "max_samples=0.5"),
+            ({"max_samples": 0.5, "bootstrap": False}, "bootstrap=False, max_samples=0.5"),
+            ({"max_samples": 1, "bootstrap": False}, "bootstrap=False, max_samples=1"),
         ],
         ids=str,
     )
     def test_bags_that_are_not_reproduced(self, settings, reason):
         assert forest.BaggingTrainer.is_usable_for(BaggingClassifier(**settings), real("iris")).reason == reason
+
+    def test_fractions_of_the_rows_before_they_were_rounded_as_now(self, monkeypatch):
+        monkeypatch.setattr(forest, "IS_1_9", False)
+        for model in (RandomForestClassifier(max_samples=0.5), BaggingClassifier(max_samples=0.5)):
+            assert compiled_trainer_of(model).is_usable_for(model, real("iris")).reason == "max_samples=0.5"
+            for everything in (None, 1.0):
+                model.set_params(max_samples=everything)
+                assert compiled_trainer_of(model).is_usable_for(model, real("iris"))
 
     def test_numbers_beyond_32_bits(self):
         data = real("iris")

@@ -17,7 +17,7 @@ def warm_up(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model", "-m", help="knn, tree, forest, svm, logistic, ridge or gcn; repeat for more (default: all)."
+            "--model", "-m", help="knn, tree, forest, svm, logistic, ridge or gcn; repeatable (default: all)."
         ),
     ] = None,
     jobs: Annotated[

@@ -21,7 +21,9 @@ MAX_TABLE = 256
 """Logarithms are tabulated for nodes of up to this many rows."""
 LARGEST = 2**31 - 1
 """Scikit-learn draws the seeds of estimators, and the first states of trees, below this number."""
-SHORT = 15 if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9) else 1
+IS_1_9 = tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 9)
+"""Whether scikit-learn is 1.9 or newer."""
+SHORT = 15 if IS_1_9 else 1
 """Scikit-learn sorts up to this many rows of a node by insertion, which keeps the order of equal ones."""
 
 

@@ -26,6 +26,7 @@ from time import perf_counter
 from numba.core import event
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -49,6 +50,7 @@ print(json.dumps([perf_counter() - started, v.cost.compile_seconds, functions]))
 MODELS = {
     "nearest neighbours": "KNeighborsClassifier()",
     "tree": "DecisionTreeClassifier(random_state=0)",
+    "random forest": "RandomForestClassifier(random_state=0)",
     "SVM": "SVC()",
     "logistic regression": "LogisticRegression()",
     "ridge": "Ridge()",

@@ -129,3 +129,54 @@ def next_group(coalitions, todo, start, limit):
             return at, rows
         rows += new
     return len(todo), rows
+
+
+def sort_as_scikit_learn(values, rows, start, stop, short):
+    """Sort a stretch of values, and rows with them, by scikit-learn's introsort, recursively."""
+    _sort_stretch(values, rows, start, stop, short, 2 * int(log2(stop - start)))
+
+
+def _sort_stretch(values, rows, start, stop, short, limit):
+    while stop - start > short:
+        if limit <= 0:
+            part, order = values[start:stop], rows[start:stop]
+            sort_by_heap(part, order)
+            values[start:stop], rows[start:stop] = part, order
+            return
+        limit -= 1
+        pivot = sorted([values[start], values[start + (stop - start) // 2], values[stop - 1]])[1]
+        i, below, above = start, start, stop
+        while i < above:
+            if values[i] < pivot:
+                _exchange(values, rows, i, below)
+                i, below = i + 1, below + 1
+            elif values[i] > pivot:
+                above -= 1
+                _exchange(values, rows, i, above)
+            else:
+                i += 1
+        _sort_stretch(values, rows, start, below, short, limit)
+        start = above
+    order = sorted(range(start, stop), key=lambda i: values[i])  # insertion keeps the order of equals
+    values[start:stop], rows[start:stop] = [values[i] for i in order], [rows[i] for i in order]
+
+
+def sort_by_heap(values, rows):
+    """Sort values, and rows with them, by a heap."""
+
+    def sift(root, end):
+        largest = max((i for i in (root, 2 * root + 1, 2 * root + 2) if i < end), key=lambda i: (values[i], -i))
+        if largest != root:
+            _exchange(values, rows, root, largest)
+            sift(largest, end)
+
+    for root in range((len(values) - 2) // 2, -1, -1):
+        sift(root, len(values))
+    for end in range(len(values) - 1, 0, -1):
+        _exchange(values, rows, 0, end)
+        sift(0, end)
+
+
+def _exchange(values, rows, i, j):
+    values[i], values[j] = values[j], values[i]
+    rows[i], rows[j] = rows[j], rows[i]

@@ -19,6 +19,7 @@ VALUATIONS = (
 import json
 import numpy as np
 import localshapley as ls
+from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, SVR
@@ -26,8 +27,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 rng = np.random.default_rng(0)
 X, X_test = rng.normal(size=(60, 4)).astype(np.float32), rng.normal(size=(6, 4))
-classifiers = KNeighborsClassifier(3), DecisionTreeClassifier(), SVC(), SVC(kernel="linear"), LogisticRegression()
-for model in (*classifiers, SVR(), Ridge()):
+forests = RandomForestClassifier(2), BaggingClassifier(n_estimators=2)
+trees = DecisionTreeClassifier(), DecisionTreeClassifier(splitter="random")
+classifiers = KNeighborsClassifier(3), *trees, *forests, SVC(), SVC(kernel="linear"), LogisticRegression()
+for model in (*classifiers, SVR(), Ridge(), ExtraTreesRegressor(2)):
     y, y_test = (X[:, 0] > 0, X_test[:, 0] > 0) if model in classifiers else (X[:, 0] * 1.0, X_test[:, 0])
     for method in ("auto", "sample", "exact"):
         budget = 400 if method == "sample" else None
@@ -69,5 +72,5 @@ def test_one_model_alone():
 
 
 def test_unknown_models_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'gcn', 'knn', .*got 'forrest'"):
+    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'forest', 'gcn', .*got 'forrest'"):
         ls.warm_up("forrest")

@@ -38,7 +38,7 @@ def warm_up(
     Parameters
     ----------
     models : str or list of str, optional
-        `"knn"`, `"tree"`, `"svm"`, `"logistic"`, `"ridge"`, `"gcn"`; by default all that can be used here.
+        `"knn"`, `"tree"`, `"forest"`, `"svm"`, `"logistic"`, `"ridge"`, `"gcn"`; by default all that can be used here.
     n_jobs : int, optional
         Processes at a time; by default one per core.
     progress : bool or callable, optional
@@ -132,6 +132,12 @@ def _compile_tree() -> None:
     _train(DecisionTreeClassifier(random_state=0), True)
 
 
+def _compile_forest() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    _train(RandomForestClassifier(2, random_state=0), True)
+
+
 def _compile_svm() -> None:
     from sklearn.svm import SVC, SVR
 
@@ -177,6 +183,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "methods": _compile_methods,
     "knn": _compile_knn,
     "tree": _compile_tree,
+    "forest": _compile_forest,
     "svm": _compile_svm,
     "logistic": _compile_logistic,
     "ridge": _compile_ridge,

@@ -13,10 +13,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, is_regressor
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingClassifier,
+    BaggingRegressor,
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
@@ -29,7 +37,7 @@ from sklearn.neighbors import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
 import localshapley as ls
 from compilations import LISTENING
@@ -50,6 +58,14 @@ TRAINERS = {
     KNeighborsRegressor: "KNNTrainer",
     DecisionTreeClassifier: "TreeTrainer",
     DecisionTreeRegressor: "TreeTrainer",
+    ExtraTreeClassifier: "TreeTrainer",
+    ExtraTreeRegressor: "TreeTrainer",
+    RandomForestClassifier: "ForestTrainer",
+    RandomForestRegressor: "ForestTrainer",
+    ExtraTreesClassifier: "ForestTrainer",
+    ExtraTreesRegressor: "ForestTrainer",
+    BaggingClassifier: "BaggingTrainer",
+    BaggingRegressor: "BaggingTrainer",
     SVC: "SVCTrainer",
     SVR: "SVRTrainer",
     LogisticRegression: "LogisticTrainer",
@@ -58,8 +74,7 @@ TRAINERS = {
 PLAIN = [
     RadiusNeighborsClassifier(),
     NearestCentroid(),
-    ExtraTreeClassifier(),
-    RandomForestClassifier(),
+    AdaBoostClassifier(),
     NuSVC(),
     LinearSVC(),
     LinearRegression(),
@@ -67,7 +82,6 @@ PLAIN = [
     LogisticRegressionCV(),
     GaussianNB(),
     CalibratedClassifierCV(KNeighborsClassifier()),
-    BaggingClassifier(KNeighborsClassifier()),
     GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]}),
 ]
 
@@ -83,7 +97,7 @@ def task(data=IRIS, score="confidence", X=None, X_test=None):
 
 
 def task_for(kind):
-    return task(DIABETES if issubclass(kind, KNeighborsRegressor | DecisionTreeRegressor | SVR | Ridge) else IRIS)
+    return task(DIABETES if is_regressor(kind()) else IRIS)
 
 
 def trainer_of(model, task):
@@ -106,7 +120,7 @@ class TestWhichTrainer:
         assert isinstance(trainer, EstimatorTrainer)
         assert trainer.note == ""
 
-    @pytest.mark.parametrize("name", ["knn", "tree", "svm", "logistic", "ridge"])
+    @pytest.mark.parametrize("name", ["knn", "tree", "forest", "svm", "logistic", "ridge"])
     def test_models_by_name_are_compiled(self, name):
         model = named(name, regression=name == "ridge")
         trainer = compiled_trainer_of(model)
@@ -209,11 +223,12 @@ class TestReasons:
     @pytest.mark.parametrize(
         "model",
         [
-            DecisionTreeClassifier(splitter="random"),
+            DecisionTreeClassifier(max_leaf_nodes=5),
+            BaggingClassifier(KNeighborsClassifier()),
             SVC(probability=True),
             SVC(kernel=lambda a, b: a @ b.T),
         ],
-        ids=["splitter", "probability", "kernel"],
+        ids=["max_leaf_nodes", "estimator", "probability", "kernel"],
     )
     def test_settings_that_make_another_model_are_named(self, model):
         (changed,) = [

@@ -16,7 +16,9 @@ def warm_up(
     output: Output,
     model: Annotated[
         list[str] | None,
-        typer.Option("--model", "-m", help="knn, tree, svm, logistic, ridge or gcn; may be repeated (default: all)."),
+        typer.Option(
+            "--model", "-m", help="knn, tree, forest, svm, logistic, ridge or gcn; repeatable (default: all)."
+        ),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", help="Processes at a time (default: one per core).")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
+from sklearn.tree import BaseDecisionTree
 from sklearn.utils import get_tags
 
 from localshapley.arrays import AnyArray
@@ -90,8 +91,9 @@ def _takes_missing(estimator: Any) -> bool:
 
 
 def _reads_names(estimator: Any) -> bool:
-    """Whether there are other estimators inside, which may read columns by name."""
-    return any(hasattr(value, "get_params") for value in estimator.get_params(deep=True).values())
+    """Whether there are other estimators inside, which may read columns by name; trees do not."""
+    inside = [value for value in estimator.get_params(deep=True).values() if hasattr(value, "get_params")]
+    return not all(isinstance(value, BaseDecisionTree) for value in inside)
 
 
 def final_step(estimator: Any) -> Any:

@@ -278,10 +278,10 @@ def split_node(
 
 
 @part()
-def split_members(members: Slots, start: int, stop: int, values: Singles, threshold: float) -> None:
+def split_members(members: Slots, start: int, stop: int, values: Singles, threshold: float) -> int:
     """Move the members up to a threshold to the front, each of the others to the end of the rest.
 
-    The order is scikit-learn's, and sums of numbers follow it.
+    The order is scikit-learn's, and sums of numbers follow it. Returns where the others begin.
     """
     while start < stop:
         if float(values[members[start]]) <= threshold:
@@ -289,6 +289,7 @@ def split_members(members: Slots, start: int, stop: int, values: Singles, thresh
         else:
             stop -= 1
             members[start], members[stop] = members[stop], members[start]
+    return start
 
 
 @part(error_model="numpy")

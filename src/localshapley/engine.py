@@ -180,9 +180,10 @@ class Played:
             history=self.history,
             unit=problem.unit,
             is_random=problem.trainer.is_random,
-            games=self.graph,
+            games=self.graph.listed(),
             digests=problem.digests(),
             skill=problem.skill,
+            oob_scores=problem.oob_scores(),
             **more,
         )
 

@@ -55,6 +55,8 @@ class SupportGraph:
     where_indptr: Ints
     where: Indices
     game_of_test: Indices
+    sizes_are_bounds = False
+    """Whether the sizes of supports, and the test rows of players, are only known to be at most so many."""
 
     def __init__(
         self,
@@ -145,6 +147,10 @@ class SupportGraph:
     def tests_of(self, game: int) -> Indices:
         """The test rows of one game."""
         return self.tests[self.test_indptr[game] : self.test_indptr[game + 1]]
+
+    def listed(self) -> SupportGraph | None:
+        """Itself; None of a graph that lists its games only when asked, and was not."""
+        return self
 
     def apart(self) -> SupportGraph:
         """The same supports with a game for each test row."""

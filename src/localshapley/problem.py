@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from localshapley.arrays import AnyArray, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.inputs.data import encode, known_table, read_data, read_table
@@ -35,12 +35,15 @@ from localshapley.inputs.model import (
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
+from localshapley.models.fixed import Fixed, FixedTrainer, n_judges, predict_out_of_bag
+from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
 from localshapley.models.trainer import Trainer
-from localshapley.store.contents import Contents, contents_of_task, describe
+from localshapley.store.contents import Contents, contents_by_name, contents_of_task, describe
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
+from localshapley.supports.given import Everything
 from localshapley.valuation.parts import Digests, Origin
 from localshapley.valuation.skill import Skill, classifier_skill, regressor_skill
 
@@ -69,6 +72,8 @@ class Problem:
         Gives what the rows of the result are recognised by later, if they are rows of a table.
     skill : Skill or None
         How good the reference models are on test rows.
+    oob_scores : callable
+        Gives the scores of the rows out of bag, if they test each other in this way.
     """
 
     graph: SupportGraph
@@ -82,6 +87,7 @@ class Problem:
     notes: list[str] = field(default_factory=list)
     digests: Callable[[], Digests | None] = lambda: None
     skill: Skill | None = None
+    oob_scores: Callable[[], Floats | None] = lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,11 +151,14 @@ def pose(
     raw, raw_test = known_table(X), known_table(X_test)
     checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.model.estimator, checked.notes
-    notes += note_of_loud_rows(task, checked.ids, folds=checked.folds is not None)
+    notes += note_of_loud_rows(task, checked.ids, folds=checked.folds is not None or checked.oob)
     held = None
     if owners is not None:
         held = Owners(owners, task.X.shape[0])
         notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
+    if isinstance(checked.model, Fixed):
+        fixed = _pose_fixed(checked, checked.model, support, n_jobs)
+        return fixed if held is None else _of_owners(fixed, held)
     trials: list[Trial] = []
     if checked.folds is None:
         support, found = _find_supports(support, task, estimator, raw, raw_test, notes, trials)
@@ -181,6 +190,99 @@ def pose(
         folds=checked.folds,
     )
     return problem if held is None else _of_owners(problem, held)
+
+
+def _pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: int | None) -> RowsProblem:
+    """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
+    if support is not None and not isinstance(support, Everything):
+        raise InvalidArgumentError(
+            f"support {support!r} is not for models.Fixed: exactly the leaf mates of a test row matter to it; leave "
+            "support out."
+        )
+    model.check(checked.task.score, oob=checked.oob)
+    trials: list[Trial] = []
+    task, growths = _grow_out_of_bag(checked, model, trials) if checked.oob else _grow_by_folds(checked, model, trials)
+    trainer = FixedTrainer(model.estimator, task, growths, n_jobs)
+    source = LeafMates(trainer.leaves) if support is None else support
+    graph: SupportGraph = LeafGraph(trainer.leaves)
+    if support is not None:
+        n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
+        everyone = [np.arange(n_rows)] * n_tests if checked.folds is None else _training_rows(checked.folds)
+        graph = SupportGraph(everyone, n_rows)
+
+    def contents() -> Contents:
+        # A score depends on all rows, which grew the trees, and equal rows may be in different bags.
+        of_task = contents_of_task(task, model.estimator, trainer.name)
+        what = (of_task.fingerprint, of_task.rows, of_task.tests, checked.folds, checked.oob)
+        name = f"{model!r} {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
+        return contents_by_name(name, task.X.shape[0], task.X_test.shape[0])
+
+    return RowsProblem(
+        graph=graph,
+        trainer=trainer,
+        model=" ".join(repr(model).split()),
+        score=task.score.name,
+        support=repr(source),
+        contents=contents,
+        ids=checked.ids,
+        notes=[*checked.notes, *([trainer.note] if trainer.note else [])],
+        digests=checked.digests,
+        skill=_skill(trials, task),
+        oob_scores=(lambda: _scores_of_rows(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
+        task=task,
+        source=source,
+        estimator=model.estimator,
+        folds=checked.folds,
+    )
+
+
+def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple[Task, list[Grown]]:
+    """Grow trees on all rows for the test rows, or on the rows outside each fold for those of the fold."""
+    task, growths = checked.task, []
+    if checked.folds is None:
+        everyone, tests = np.arange(task.X.shape[0]), np.arange(task.X_test.shape[0])
+        parts = [(task, everyone, tests)]
+    else:
+        place = np.argsort(_order_of_tests(checked.folds))
+        ends = np.cumsum([len(test) for _, test in checked.folds])[:-1]
+        numbered = zip(checked.folds, np.split(place, ends), strict=True)
+        parts = [(_of_fold(task, fold), fold[0], tests) for fold, tests in numbered]
+    for part, rows, tests in parts:
+        reference = train_reference(model.estimator, part.X, part.y, task.seed)
+        trials.append(_try_out(reference, part, -(-MAX_PREDICTED // len(parts))))
+        growths.append(Grown(reference, part.X, rows, part.X_test, tests))
+    return task, growths
+
+
+def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple[Task, list[Grown]]:
+    """Grow trees on all rows; test rows are those that some tree has not seen."""
+    task, rows = checked.task, np.arange(checked.task.X.shape[0])
+    reference = train_reference(model.estimator, task.X, task.y, task.seed)
+    judges = n_judges(Grown(reference, task.X, rows, None, rows))
+    seen = judges == 0
+    if seen.all():
+        raise InvalidArgumentError(
+            "cv='oob' needs rows that are not in the bag of every tree, and there are none; give the forest more trees "
+            "(n_estimators), or a smaller max_samples."
+        )
+    grown = Grown(reference, task.X, rows, None, np.cumsum(~seen) - 1)
+    if seen.any():
+        checked.notes.append(
+            f"{int(seen.sum())} of {len(rows)} rows are in the bag of every tree and are no test rows; more trees "
+            "(n_estimators) would judge them."
+        )
+        task = replace(task, X_test=_safe_indexing(task.X, np.flatnonzero(~seen)), y_test=task.y_test[~seen])
+    tests = _sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)
+    trials.append(_as_trial(predict_out_of_bag(grown, tests), checked.task, tests))
+    return task, [grown]
+
+
+def _scores_of_rows(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
+    """Scores of all rows out of bag; of those that no tree judges, as if nothing had been learnt."""
+    found = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
+    judged = n_judges(grown) > 0
+    found[judged] = trainer.totals[1]
+    return found
 
 
 def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
@@ -223,6 +325,7 @@ class Checked:
     notes: list[str]
     digests: Callable[[], Digests]
     folds: list[Fold] | None = None
+    oob: bool = False
 
 
 def check(
@@ -242,8 +345,15 @@ def check(
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
     data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
     chosen, notes = as_model(model, data.y)
-    estimator, folds = chosen.estimator, None
-    if cv is not None:
+    estimator, folds, oob = chosen.estimator, None, isinstance(cv, str) and cv == "oob"
+    if oob:
+        if not isinstance(chosen, Fixed):
+            raise InvalidArgumentError(
+                "cv='oob' needs trees that are grown once, such as model=models.Fixed(RandomForestClassifier()); for "
+                "other models give a number of folds, such as cv=5."
+            )
+        data = replace(data, X_test=data.X, y_test=data.y)
+    elif cv is not None:
         if takes_kernel(estimator):
             raise InvalidArgumentError(
                 "cv is not supported by models that take a precomputed kernel; give X_test and y_test."
@@ -261,7 +371,7 @@ def check(
         seed=seed,
     )
     notes = notes + more + data.notes
-    return Checked(task, chosen, data.ids, notes, lambda: Digests.of(known_table(X), y), folds)
+    return Checked(task, chosen, data.ids, notes, lambda: Digests.of(known_table(X), y), folds, oob)
 
 
 def _find_supports(
@@ -309,20 +419,26 @@ def _find_by_folds(
     found: list[Indices] = []
     chosen = support
     for train, test in folds:
-        part = replace(
-            task,
-            X=_safe_indexing(task.X, train),
-            y=task.y[train],
-            X_test=_safe_indexing(task.X, test),
-            y_test=task.y[test] if task.codes is None else task.codes[test],
-            codes=None if task.codes is None else task.codes[train],
-        )
+        part = _of_fold(task, (train, test))
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
         most = -(-MAX_PREDICTED // len(folds))
         chosen, inside = _find_supports(support, part, estimator, raw_part, raw_test, notes, trials, most)
         found += _as_numbered(train, inside)
     assert chosen is not None
     return chosen, [found[t] for t in _order_of_tests(folds)]
+
+
+def _of_fold(task: Task, fold: Fold) -> Task:
+    """The task of learning from the rows outside a fold, and being tested on those inside."""
+    train, test = fold
+    return replace(
+        task,
+        X=_safe_indexing(task.X, train),
+        y=task.y[train],
+        X_test=_safe_indexing(task.X, test),
+        y_test=task.y[test] if task.codes is None else task.codes[test],
+        codes=None if task.codes is None else task.codes[train],
+    )
 
 
 def _as_numbered(train: Ints, inside: list[Indices]) -> list[Indices]:
@@ -337,10 +453,19 @@ Trial: TypeAlias = tuple[AnyArray, AnyArray, AnyArray]
 
 def _try_out(reference: Any, task: Task, most: int) -> Trial:
     """Have a reference model predict test rows, of many a random sample."""
-    tests = np.arange(len(task.y_test))
-    if len(tests) > most:
-        tests = np.sort(np.random.default_rng(task.seed).choice(tests, most, replace=False))
-    predicted = predict(reference, _safe_indexing(task.X_test, tests))
+    tests = _sampled(np.arange(len(task.y_test)), most, task.seed)
+    return _as_trial(predict(reference, _safe_indexing(task.X_test, tests)), task, tests)
+
+
+def _sampled(tests: Ints, most: int, seed: int) -> Ints:
+    """The test rows or, of many, a random sample."""
+    if len(tests) <= most:
+        return tests
+    return np.sort(np.random.default_rng(seed).choice(tests, most, replace=False))
+
+
+def _as_trial(predicted: AnyArray, task: Task, tests: Ints) -> Trial:
+    """Predictions beside what is true, and a constant guess."""
     if task.classes is None or task.codes is None:
         return task.y_test[tests], predicted.astype(np.float64), np.full(len(tests), task.y.mean())
     codes, _ = encode(predicted, task.classes)

@@ -12,6 +12,7 @@ from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods import Method, read_settings
+from localshapley.models.fixed import FixedTrainer
 from localshapley.problem import RowsProblem, pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
@@ -97,6 +98,11 @@ def update(
         n_jobs=n_jobs,
         on_error=on_error,
     )
+    if isinstance(problem.trainer, FixedTrainer):
+        raise InvalidArgumentError(
+            "update() cannot keep values of models.Fixed: changed rows grow other trees, so every value may change. "
+            "Run value() again; it takes about the time of a fit."
+        )
     if problem.origin.fingerprint != valuation.origin.fingerprint:
         raise InvalidArgumentError(
             "valuation was made with another model, score, set of classes or version of the software; its values "

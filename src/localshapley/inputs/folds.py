@@ -37,7 +37,8 @@ def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fol
         folds = [(np.unique(train), np.unique(test)) for train, test in cv]
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
-            f"cv must be a number of folds, a splitter of scikit-learn or pairs of row numbers; got {cv!r} ({error})."
+            "cv must be a number of folds, a splitter of scikit-learn, pairs of row numbers, or 'oob' with "
+            f"models.Fixed; got {cv!r} ({error})."
         ) from None
     for train, test in folds:
         for rows in (train, test):

@@ -163,8 +163,8 @@ class SupportGraph:
     @cached_property
     def N(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name
         """Supports of the test rows as CSR arrays `(indptr, players)`."""
-        indptr = offsets(self.support_sizes)
-        return indptr, _concatenate([self.support(t) for t in range(self.n_tests)])
+        players = _concatenate([self.support(t) for t in range(self.n_tests)])
+        return offsets(self.support_sizes), players  # sizes that were bounds are known by now
 
     @cached_property
     def R(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name

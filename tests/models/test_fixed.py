@@ -155,10 +155,10 @@ class TestLargeLeaves:
         np.testing.assert_allclose(problem.task.score_nothing_learnt(everyone), nothing, atol=1e-12)
 
     @pytest.mark.parametrize("amounts", [False, True])
-    def test_games_of_up_to_fourteen_leaf_mates_are_those_that_refilled_trees_play(self, amounts):
-        X, y, X_test, y_test = rows(4, n_rows=40, n_tests=12, amounts=amounts)
-        kind = ExtraTreesRegressor if amounts else ExtraTreesClassifier
-        model = Fixed(kind(2, min_samples_leaf=3, max_leaf_nodes=12, random_state=0))
+    def test_closed_form_gives_what_refilled_trees_give(self, amounts):
+        X, y, X_test, y_test = rows(4, n_rows=36, n_tests=12, amounts=amounts)
+        kind = RandomForestRegressor if amounts else RandomForestClassifier
+        model = Fixed(kind(2, max_leaf_nodes=8, max_features=None, random_state=0))
         v = ls.value(X, y, X_test, y_test, model=model, per_test=True)
         assert 8 < v.support_sizes.max() <= 18
         trained = ls.value(X, y, X_test, y_test, model=model, method="subset-centric", per_test=True)

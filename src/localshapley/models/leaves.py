@@ -220,6 +220,8 @@ class LeafGraph(SupportGraph):
         if name not in SupportGraph.__annotations__:  # the arrays of the games
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         super().__init__(self._leaves.mates(), self.n_players)
+        sizes, reach = self._leaves.counted
+        self.__dict__.update(support_sizes=sizes, tests_per_player=reach)  # no bounds any more
         return getattr(self, name)
 
     @cached_property
@@ -239,8 +241,8 @@ class LeafGraph(SupportGraph):
 
     @property
     def sizes_are_bounds(self) -> bool:  # type: ignore[override]
-        """Where counting would take long."""
-        return not self._leaves.counts_quickly
+        """Where counting would take long, and nobody asked for the games."""
+        return self.listed() is None and not self._leaves.counts_quickly
 
     def listed(self) -> SupportGraph | None:
         """Itself, if its games have been listed."""

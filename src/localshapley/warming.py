@@ -19,6 +19,7 @@ from localshapley.compiling import Stopwatch
 from localshapley.errors import unknown_name
 from localshapley.games import SupportGraph
 from localshapley.models.estimator import Estimator
+from localshapley.models.fixed import Fixed
 from localshapley.models.trainer import Trained, Trainer
 from localshapley.problem import pose
 from localshapley.progress import Progress, ProgressSetting
@@ -38,7 +39,8 @@ def warm_up(
     Parameters
     ----------
     models : str or list of str, optional
-        `"knn"`, `"tree"`, `"svm"`, `"logistic"`, `"ridge"`, `"gcn"`; by default all that can be used here.
+        `"knn"`, `"tree"`, `"fixed"` (trees of `models.Fixed`), `"svm"`, `"logistic"`, `"ridge"`, `"gcn"`; by default all
+        that can be used here.
     n_jobs : int, optional
         Processes at a time; by default one per core.
     progress : bool or callable, optional
@@ -132,6 +134,14 @@ def _compile_tree() -> None:
     _train(DecisionTreeClassifier(random_state=0), True)
 
 
+def _compile_fixed() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    model = Fixed(RandomForestClassifier(3, max_depth=2, random_state=0))
+    value(*_data(True), model=model, per_test=True, progress=False)
+    value(*_data(True), model=model, method="loo", progress=False)
+
+
 def _compile_svm() -> None:
     from sklearn.svm import SVC, SVR
 
@@ -177,6 +187,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "methods": _compile_methods,
     "knn": _compile_knn,
     "tree": _compile_tree,
+    "fixed": _compile_fixed,
     "svm": _compile_svm,
     "logistic": _compile_logistic,
     "ridge": _compile_ridge,

@@ -1,0 +1,110 @@
+"""Forests of fixed structure: what exact values cost beside the fit, and how near they are to retrained ones.
+
+    LOCALSHAPLEY_DATA=FOLDER python benchmarks/fixed_trees.py            # Adult, 32,000 rows, out of bag
+    LOCALSHAPLEY_DATA=FOLDER python benchmarks/fixed_trees.py --retrained [--quick]  # rank correlations
+    python benchmarks/fixed_trees.py --million [--min-samples-leaf 5]    # 1,000,000 rows, 20 columns, 100 trees
+
+Seconds of values are those of `value()` less those of the fit, which is timed on its own in the same run. Retrained
+values are sampled (permutations of all rows, `method="global-mc"`), so two runs of them do not agree either: their
+rank correlation with each other says how far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+from time import perf_counter
+
+import numpy as np
+from scipy.stats import spearmanr
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+import localshapley as ls
+from localshapley.inputs.model import train_reference
+from localshapley.models import Fixed
+
+
+def timed(X, y, forest, name):
+    """Fit a forest, and value its rows out of bag."""
+    ls.warm_up("fixed", n_jobs=1)
+    started = perf_counter()
+    train_reference(forest, X, y, 0)
+    fit = perf_counter() - started
+    started = perf_counter()
+    v = ls.value(X, y, model=Fixed(forest), cv="oob", progress=True)
+    both = perf_counter() - started
+    print(v)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"{name}: fit {fit:.1f} s; fit and values {both:.1f} s; values alone {v.cost.seconds:.1f} s, "
+        f"{v.cost.seconds / fit:.2f} times the fit; at most {peak:.1f} GiB"
+    )
+
+
+def retrained(data, model, permutations, n_jobs):
+    """Values of retrained models by permutations of all rows, twice."""
+    X, y, X_test, y_test, _ = data
+    return [
+        ls.value(
+            X,
+            y,
+            X_test,
+            y_test,
+            model=model,
+            method="global-mc",
+            budget=permutations * len(y) + 2,
+            seed=seed,
+            n_jobs=n_jobs,
+            progress=False,
+        ).values
+        for seed in (0, 1)
+    ]
+
+
+def correlations(quick):
+    """Rank correlation of fixed with retrained values."""
+    n = 150 if quick else 500
+    sets = {
+        "Iris": ls.datasets.load("iris"),
+        "Breast Cancer": ls.datasets.load("breast_cancer"),
+        f"Adult ({n} rows)": ls.datasets.load("adult", n_train=n, n_test=n),
+    }
+    models = {
+        "tree": (DecisionTreeClassifier(random_state=0), 20 if quick else 200),
+        "tree, leaves of 5": (DecisionTreeClassifier(min_samples_leaf=5, random_state=0), 20 if quick else 200),
+        "forest of 10": (RandomForestClassifier(10, random_state=0), 4 if quick else 20),
+    }
+    print(f"{'data':<20}{'model':<20}{'permutations':>14}{'fixed, retrained':>18}{'retrained, twice':>18}")
+    for name, data in sets.items():
+        for kind, (model, permutations) in models.items():
+            fixed = ls.value(data.X, data.y, data.X_test, data.y_test, model=Fixed(model)).values
+            one, two = retrained(data, model, permutations, 2)
+            near = spearmanr(fixed, one + two).statistic
+            own = spearmanr(one, two).statistic
+            print(f"{name:<20}{kind:<20}{2 * permutations:>14}{near:>18.2f}{own:>18.2f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--retrained", action="store_true", help="rank correlation with retrained models")
+    parser.add_argument("--million", action="store_true", help="1,000,000 rows of 20 columns")
+    parser.add_argument("--quick", action="store_true", help="fewer rows and permutations")
+    parser.add_argument("--min-samples-leaf", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    given = parser.parse_args()
+    forest = RandomForestClassifier(100, min_samples_leaf=given.min_samples_leaf, n_jobs=given.jobs, random_state=0)
+    if given.retrained:
+        correlations(given.quick)
+    elif given.million:
+        n = 50_000 if given.quick else 1_000_000
+        X, y = make_classification(n, n_features=20, n_informative=10, flip_y=0.05, random_state=0)
+        timed(X.astype(np.float32), y, forest, f"{n:,} rows, 20 columns")
+    else:
+        data = ls.datasets.load("adult", n_train=32_000, n_test=1)
+        timed(data.X, data.y, forest, "Adult, 32,000 rows")
+
+
+if __name__ == "__main__":
+    main()

@@ -39,8 +39,8 @@ def warm_up(
     Parameters
     ----------
     models : str or list of str, optional
-        `"knn"`, `"tree"`, `"fixed"` (trees of `models.Fixed`), `"svm"`, `"logistic"`, `"ridge"`, `"gcn"`; by default all
-        that can be used here.
+        `"knn"`, `"tree"`, `"fixed"` (trees of `models.Fixed`), `"svm"`, `"logistic"`, `"ridge"`, `"gcn"`; by default
+        all that can be used here.
     n_jobs : int, optional
         Processes at a time; by default one per core.
     progress : bool or callable, optional

@@ -35,7 +35,7 @@ from localshapley.inputs.model import (
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
-from localshapley.models.fixed import Fixed, FixedTrainer, n_judges, predict_out_of_bag
+from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
@@ -257,15 +257,13 @@ def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple
 def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple[Task, list[Grown]]:
     """Grow trees on all rows; test rows are those that some tree has not seen."""
     task, rows = checked.task, np.arange(checked.task.X.shape[0])
-    reference = train_reference(model.estimator, task.X, task.y, task.seed)
-    judges = n_judges(Grown(reference, task.X, rows, None, rows))
-    seen = judges == 0
+    grown = Grown(train_reference(model.estimator, task.X, task.y, task.seed), task.X, rows)
+    seen = grown.n_judges == 0
     if seen.all():
         raise InvalidArgumentError(
             "cv='oob' needs rows that are not in the bag of every tree, and there are none; give the forest more trees "
             "(n_estimators), or a smaller max_samples."
         )
-    grown = Grown(reference, task.X, rows, None, np.cumsum(~seen) - 1)
     if seen.any():
         checked.notes.append(
             f"{int(seen.sum())} of {len(rows)} rows are in the bag of every tree and are no test rows; more trees "
@@ -280,8 +278,7 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
 def _scores_of_rows(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
     """Scores of all rows out of bag; of those that no tree judges, as if nothing had been learnt."""
     found = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
-    judged = n_judges(grown) > 0
-    found[judged] = trainer.totals[1]
+    found[grown.n_judges > 0] = trainer.totals[1]
     return found
 
 

@@ -195,18 +195,11 @@ def _judges(growths: list[Grown], n_tests: int) -> Ints:
     """Number of trees that judge each test row."""
     judges = np.zeros(n_tests, dtype=np.int64)
     for grown in growths:
-        if grown.X_test is not None:
+        if grown.tests is not None:
             judges[grown.tests] += len(grown.trees)
         else:
-            out = n_judges(grown)
-            judges[grown.tests[out > 0]] += out[out > 0]
+            judges += grown.n_judges[grown.n_judges > 0]
     return judges
-
-
-def n_judges(grown: Grown) -> Ints:
-    """For each row the number of trees whose bag it is not in."""
-    found: Ints = np.sum([~bag for bag in grown.bags if bag is not None], axis=0, dtype=np.int64)
-    return found
 
 
 def predict_out_of_bag(grown: Grown, rows: Ints) -> AnyArray:
@@ -219,4 +212,4 @@ def predict_out_of_bag(grown: Grown, rows: Ints) -> AnyArray:
         votes = votes + np.where(bag[rows], 0.0, said.T).T
     if is_classifier(final):
         return final.classes_[votes.argmax(axis=1)]  # type: ignore[no-any-return]
-    return votes / n_judges(grown)[rows]  # type: ignore[no-any-return]
+    return votes / grown.n_judges[rows]  # type: ignore[no-any-return]

@@ -31,18 +31,20 @@ class Grown:
     ----------
     model : fitted estimator
         A tree, a forest, or a pipeline that ends in one.
-    X, X_test : tables
-        The rows that it was fitted on, and its test rows; out of bag the latter are None.
-    rows, tests : int arrays
-        Their numbers among all training rows and all test rows. Out of bag `tests` has an entry for each row, which
-        counts only where the row is outside a bag.
+    X : table
+        The rows that it was fitted on.
+    rows : int array
+        Their numbers among all training rows.
+    X_test, tests : table and int array, optional
+        The test rows, and their numbers among all test rows. Without them each row is judged out of bag, by the trees
+        whose bag it is not in, and rows that have such a tree are numbered as test rows.
     """
 
     model: Any
     X: Any
     rows: Ints
-    X_test: Any
-    tests: Ints
+    X_test: Any = None
+    tests: Ints | None = None
 
     @cached_property
     def trees(self) -> list[Any]:
@@ -64,6 +66,19 @@ class Grown:
         return bags
 
     @cached_property
+    def n_judges(self) -> Ints:
+        """For each row the number of trees whose bag it is not in."""
+        found = np.zeros(len(self.rows), dtype=np.int64)
+        for bag in self.bags:
+            found += False if bag is None else ~bag
+        return found
+
+    @cached_property
+    def test_numbers(self) -> Ints:
+        """Numbers of the test rows; out of bag an entry for each row, which counts where a tree judges it."""
+        return np.cumsum(self.n_judges > 0) - 1 if self.tests is None else self.tests
+
+    @cached_property
     def inputs(self) -> tuple[Any, Any]:
         """Rows and test rows in the form that trees take."""
         return self._as_input(self.X), None if self.X_test is None else self._as_input(self.X_test)
@@ -78,9 +93,9 @@ class Grown:
         inside: Any = slice(None) if bag is None else bag
         rows = grouped(reached[inside], self.rows[inside], n_leaves)
         if X_test is not None:
-            return rows, grouped(number[grown.apply(X_test, check_input=False)], self.tests, n_leaves)
+            return rows, grouped(number[grown.apply(X_test, check_input=False)], self.test_numbers, n_leaves)
         assert bag is not None, "out of bag there are bags"
-        return rows, grouped(reached[~bag], self.tests[~bag], n_leaves)
+        return rows, grouped(reached[~bag], self.test_numbers[~bag], n_leaves)
 
     def _as_input(self, X: Any) -> Any:
         model = self.model
@@ -116,7 +131,7 @@ class Leaves:
             return
         todo = [(grown, tree) for grown in self._growths for tree in range(len(grown.trees))]
         for grown in self._growths:
-            _ = grown.inputs, grown.bags  # once, before there are threads
+            _ = grown.inputs, grown.bags, grown.test_numbers  # once, before there are threads
         parallel = joblib.Parallel(self._n_threads, backend="threading", return_as="generator")
         found = []
         for lists in parallel(joblib.delayed(grown.leaves_of)(tree) for grown, tree in todo):

@@ -308,6 +308,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         unit="owner",
         notes=[*problem.notes, note],
         digests=lambda: None,
+        oob_scores=lambda: None,
         owners=owners,
     )
 

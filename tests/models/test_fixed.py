@@ -203,6 +203,7 @@ class TestTheDoor:
         X, y, X_test, y_test = (np.array(part) for part in many(60, 20))
         forest = RandomForestClassifier(4, max_depth=3, random_state=0)
         expected = ls.value(X, y, X_test, y_test, model=Fixed(forest)).values
+        oob = ls.value(X, y, model=Fixed(forest), cv="oob")
         model = forest
         if kind == "frame":
             X, X_test = pd.DataFrame(X, columns=["a", "b"]), pd.DataFrame(X_test, columns=["a", "b"])
@@ -216,6 +217,10 @@ class TestTheDoor:
             X, X_test, y = X.tolist(), X_test.tolist(), y.tolist()
         v = ls.value(X, y, X_test, y_test, model=Fixed(model))
         np.testing.assert_allclose(v.values, expected, atol=1e-9)
+        found = ls.value(X, y, model=Fixed(model), cv="oob")
+        np.testing.assert_allclose(found.values, oob.values, atol=1e-9)
+        np.testing.assert_allclose(found.oob_scores, oob.oob_scores, atol=1e-9)
+        assert found.skill.model == oob.skill.model
 
     def test_missing_values_go_where_the_trees_send_them(self):
         X, y, X_test, y_test = many(60, 20)
@@ -345,6 +350,21 @@ class TestTheDoor:
         assert v.unit == "owner"
         assert v.cost.trainings > 0
 
+    def test_owners_out_of_bag(self):
+        X, y, _, _ = rows(2, n_rows=9)
+        owners = np.array(list("aabbbcdda"))
+        forest = RandomForestClassifier(4, max_depth=1, random_state=0).fit(X, y)
+        v = ls.value(X, y, model=Fixed(forest), owners=owners, cv="oob")
+        judges = out_of_bag(forest, 9)
+        tests = [z for z in range(9) if judges[z]]
+        score = refilled(forest, X, y, (X[tests], y[tests]), [judges[z] for z in tests])
+
+        def of_owners(coalition, t):
+            return score(tuple(z for z in range(9) if owners[z] in ["abcd"[i] for i in coalition]), t)
+
+        np.testing.assert_allclose(v.values, fixed_values(of_owners, range(4), len(tests)).sum(axis=0), atol=1e-10)
+        assert v.oob_scores is None
+
     def test_a_store_tells_equal_rows_in_different_bags_apart(self, tmp_path):
         X, y, _, _ = rows(1, n_rows=8)
         X[1], y[1] = X[0], y[0]
@@ -383,6 +403,9 @@ class TestTheDoor:
         notes = ls.value(X, X[:, 0], X_test, X_test[:, 0], model=Fixed(absolute)).notes
         assert any("refilled with means" in note for note in notes)
         assert not any("tree by tree" in note for note in notes)
+        bound = DecisionTreeRegressor(monotonic_cst=[1, 0])
+        notes = ls.value(X, X[:, 0], X_test, X_test[:, 0], model=Fixed(bound)).notes
+        assert any("monotonic_cst" in note for note in notes)
 
 
 class TestRefusals:

@@ -168,6 +168,8 @@ def _note(final: Any, task: Task) -> str:
     found = []
     if getattr(final, "class_weight", None) is not None:
         found.append("class_weight shapes the trees, but their leaves are refilled with plain shares of the classes.")
+    if getattr(final, "monotonic_cst", None) is not None:
+        found.append("monotonic_cst shapes the trees, but refilled leaves need not keep to it.")
     if final.criterion == "absolute_error":
         found.append("criterion='absolute_error' shapes the trees, but their leaves are refilled with means.")
     if task.classes is None and isinstance(final, FORESTS):

@@ -27,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.models import Coalitions
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 
 
 class Remembering:

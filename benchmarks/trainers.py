@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
 from localshapley.models import Coalitions, Estimator
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 
 
 def rates(data, model: Any, score: str, sizes, n_tests: int, n_plain: int, n_compiled: int):

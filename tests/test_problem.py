@@ -162,7 +162,7 @@ MODELS = {
     "a number": ({"model": 3}, "model must be a scikit-learn estimator.*got 3"),
     "nothing": ({"model": None}, "model must be a scikit-learn estimator.*got None"),
     "an unknown name": ({"model": "kn"}, "model must be one of .*got 'kn'. Did you mean 'knn'"),
-    "a name far from all": ({"model": "zzzzzz"}, "model must be one of 'forest', 'knn'.*got 'zzzzzz'"),
+    "a name far from all": ({"model": "zzzzzz"}, "model must be one of 'fixed-forest', 'forest', 'knn'.*got 'zzzzzz'"),
     "a wrapped class": ({"model": ls.models.Estimator(NeverClassifies)}, r"model is a class.*NeverClassifies\(\)"),
     "precomputed distances": (
         {"model": KNeighborsClassifier(metric="precomputed")},

@@ -35,6 +35,11 @@ for model in (*classifiers, SVR(), Ridge(), ExtraTreesRegressor(2)):
     for method in ("auto", "sample", "exact"):
         budget = 400 if method == "sample" else None
         ls.value(X, y, X_test, y_test, model=model, method=method, support=ls.supports.Nearest(9), budget=budget)
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+for model, y in (RandomForestClassifier(5), X[:, 0] > 0), (RandomForestRegressor(5), X[:, 0] * 1.0):
+    for cv in ("oob", 3):
+        ls.value(X, y, model=ls.models.Fixed(model), cv=cv, per_test=True)
+        ls.value(X, y, model=ls.models.Fixed(model), cv=cv, method="loo")
 print(json.dumps(compiled))
 """
 )
@@ -72,5 +77,5 @@ def test_one_model_alone():
 
 
 def test_unknown_models_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'forest', 'gcn', .*got 'forrest'"):
+    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'fixed', 'forest', 'gcn', .*got 'forrest'"):
         ls.warm_up("forrest")

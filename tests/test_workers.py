@@ -24,7 +24,7 @@ from localshapley.coalitions.exact import Pivots
 from localshapley.engine import play
 from localshapley.methods import read_settings
 from localshapley.models.trainer import Counts, Trained, Trainer
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.store.replay import opened
 from localshapley.supports.nearest import nearest_rows
 from localshapley.workers import BatchSizer, Bench

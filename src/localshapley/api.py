@@ -12,7 +12,8 @@ from localshapley.inputs.numbers import check_n_jobs
 from localshapley.methods import Method, read_settings
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, as_trainer
-from localshapley.problem import Problem, pose
+from localshapley.problem.base import Problem
+from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.contents import Contents, contents_by_name
@@ -57,10 +58,11 @@ def value(
         both have an index, the same labels in another order are refused, and other labels are noted.
     model : scikit-learn estimator, name or `localshapley.models` object
         What is trained on each coalition of rows: your own model, as it is. Names are ``"knn"``, ``"tree"``,
-        ``"forest"``, ``"svm"``, ``"logistic"`` and ``"ridge"``; a regressor if `y` holds fractions.
-    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
+        ``"forest"``, ``"svm"``, ``"logistic"``, ``"ridge"`` and ``"fixed-forest"``; a regressor if `y` holds fractions.
+    cv : int, splitter of scikit-learn, pairs (training rows, test rows) or "oob", optional
         In place of test rows: every row is a test row for the rows of the other folds, and is valued by the folds
-        that it is not in. All folds are one run, and a coalition that several of them share is trained once.
+        that it is not in. All folds are one run, and a coalition that several of them share is trained once. With
+        ``"oob"`` and `models.Fixed` every row is judged by the trees whose bag it is not in, and there is one fit.
     support : `localshapley.supports` object, optional
         Which training rows can matter to a test row; by default the family that belongs to the model.
     score : str or callable, optional

@@ -16,7 +16,7 @@ from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
 from localshapley.methods.forecast import first_round
 from localshapley.models.trainer import Counts
-from localshapley.problem import Problem
+from localshapley.problem.base import Problem
 from localshapley.progress import Progress
 from localshapley.stopping import Look
 from localshapley.store.replay import StoreSetting, opened
@@ -40,8 +40,7 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
         with bar, showing_compilation(bar, {*run.kernels, *bench.trainer.kernels}):
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
             while not stopped:
-                left = settings.left(run.planned)
-                if not run.draw(left if looks.last else min(left, at_first - run.planned), looks.last, rule):
+                if not run.draw(settings.left(run.planned, np.inf if looks.last else at_first), looks.last, rule):
                     stopped = run.ended or f"budget of {settings.budget:,} trainings"
                     break
                 stopped = tally.work_off(run.train(), bar, may_stop=lambda: looks.last is not None or run.can_look)
@@ -184,9 +183,10 @@ class Played:
             history=self.history,
             unit=problem.unit,
             is_random=problem.trainer.is_random,
-            games=self.graph,
+            games=self.graph.listed(),
             digests=problem.digests(),
             skill=problem.skill,
+            oob_scores=problem.oob_scores(),
             **more,
         )
 

@@ -55,6 +55,8 @@ class SupportGraph:
     where_indptr: Ints
     where: Indices
     game_of_test: Indices
+    sizes_are_bounds = False
+    """Whether the sizes of supports, and the test rows of players, are only known to be at most so many."""
 
     def __init__(
         self,
@@ -146,6 +148,10 @@ class SupportGraph:
         """The test rows of one game."""
         return self.tests[self.test_indptr[game] : self.test_indptr[game + 1]]
 
+    def listed(self) -> SupportGraph | None:
+        """Itself; None of a graph that lists its games only when asked, and was not."""
+        return self
+
     def apart(self) -> SupportGraph:
         """The same supports with a game for each test row."""
         return SupportGraph([self.support(t) for t in range(self.n_tests)], self.n_players, merge=False)
@@ -157,8 +163,8 @@ class SupportGraph:
     @cached_property
     def N(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name
         """Supports of the test rows as CSR arrays `(indptr, players)`."""
-        indptr = offsets(self.support_sizes)
-        return indptr, _concatenate([self.support(t) for t in range(self.n_tests)])
+        players = _concatenate([self.support(t) for t in range(self.n_tests)])
+        return offsets(self.support_sizes), players  # sizes that were bounds are known by now
 
     @cached_property
     def R(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name

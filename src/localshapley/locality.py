@@ -13,7 +13,7 @@ from localshapley.compiling import announcing_compilation
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_whole
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import rank_correlation
 from localshapley.supports.base import Support

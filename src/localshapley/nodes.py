@@ -19,7 +19,7 @@ from localshapley.inputs.task import Task
 from localshapley.methods import Method, read_settings
 from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
-from localshapley.problem import Problem
+from localshapley.problem.base import Problem
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.contents import Contents, contents_by_name, describe

@@ -13,7 +13,7 @@ from localshapley.compiling import announcing_compilation
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.methods.forecast import Forecast, until_target
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
@@ -206,8 +206,8 @@ def plan(
         method=run.title,
         chosen=run.why,
         samples=run.samples,
-        trainings=None if run.counts_classes else run.total,
-        classes=run.total if run.counts_classes else None,
+        trainings={"trainings": run.total, "parts": 0}.get(run.counts),
+        classes=run.total if run.counts == "classes" else None,
         first_look=min(levels.lsmr, run.first_look),
         seconds_per_training=seconds,
         target=target,

@@ -12,7 +12,9 @@ from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods import Method, read_settings
-from localshapley.problem import RowsProblem, pose
+from localshapley.models.fixed import FixedTrainer
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
@@ -98,6 +100,11 @@ def update(
         on_error=on_error,
         progress=progress,
     )
+    if isinstance(problem.trainer, FixedTrainer):
+        raise InvalidArgumentError(
+            "update() cannot keep values of models.Fixed: changed rows grow other trees, so every value may change. "
+            "Run value() again; it takes about the time of a fit."
+        )
     if problem.origin.fingerprint != valuation.origin.fingerprint:
         raise InvalidArgumentError(
             "valuation was made with another model, score, set of classes or version of the software; its values "

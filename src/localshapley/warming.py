@@ -19,8 +19,9 @@ from localshapley.compiling import Stopwatch
 from localshapley.errors import unknown_name
 from localshapley.games import SupportGraph
 from localshapley.models.estimator import Estimator
+from localshapley.models.fixed import Fixed
 from localshapley.models.trainer import Trained, Trainer
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.store import Store
 from localshapley.supports import Nearest
@@ -38,7 +39,8 @@ def warm_up(
     Parameters
     ----------
     models : str or list of str, optional
-        `"knn"`, `"tree"`, `"forest"`, `"svm"`, `"logistic"`, `"ridge"`, `"gcn"`; by default all that can be used here.
+        `"knn"`, `"tree"`, `"forest"`, `"fixed"` (trees of `models.Fixed`), `"svm"`, `"logistic"`, `"ridge"`,
+        `"gcn"`; by default all that can be used here.
     n_jobs : int, optional
         Processes at a time; by default one per core.
     progress : bool or callable, optional
@@ -138,6 +140,14 @@ def _compile_forest() -> None:
     _train(RandomForestClassifier(2, random_state=0), True)
 
 
+def _compile_fixed() -> None:
+    from sklearn.ensemble import RandomForestClassifier
+
+    model = Fixed(RandomForestClassifier(3, max_depth=2, random_state=0))
+    value(*_data(True), model=model, per_test=True, progress=False)
+    value(*_data(True), model=model, method="loo", progress=False)
+
+
 def _compile_svm() -> None:
     from sklearn.svm import SVC, SVR
 
@@ -184,6 +194,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "knn": _compile_knn,
     "tree": _compile_tree,
     "forest": _compile_forest,
+    "fixed": _compile_fixed,
     "svm": _compile_svm,
     "logistic": _compile_logistic,
     "ridge": _compile_ridge,

@@ -69,6 +69,8 @@ class Done:
         Draws that needed no training of their own.
     stored : int
         Coalitions that were remembered.
+    parts : int
+        Parts of a model that were valued by a formula, without any coalition.
     counts : Counts
     """
 
@@ -77,6 +79,7 @@ class Done:
     reused: int = 0
     stored: int = 0
     counts: Counts = field(default_factory=Counts)
+    parts: int = 0
 
     def add(self, other: Done) -> None:
         """Add another piece of work."""
@@ -84,12 +87,13 @@ class Done:
         self.draws += other.draws
         self.reused += other.reused
         self.stored += other.stored
+        self.parts += other.parts
         self.counts.add(other.counts)
 
     @property
     def progress(self) -> int:
-        """Coalitions, or classes of them, that are done with."""
-        return self.draws - self.reused
+        """Coalitions, classes of them, or parts of the model that are done with."""
+        return self.draws - self.reused + self.parts
 
 
 Work: TypeAlias = Generator[Done, None, None]

@@ -27,6 +27,13 @@ pytestmark = pytest.mark.quick
         (["value", "train.csv", "-t", "species", "--support", "hops:2"], 2, "--support must be one of"),
         (["value", "train.csv", "-t", "species", "--method", "exat"], 2, "Did you mean 'exact'?"),
         (["value", "train.csv", "-t", "species", "--cv", "5", "--test-size", "0.3"], 2, "cannot be combined"),
+        (
+            ["value", "train.csv", "-t", "species", "--cv", "many"],
+            2,
+            "--cv must be a number of folds, or oob; got 'many'",
+        ),
+        (["value", "train.csv", "-t", "species", "--cv", "oob"], 2, "cv='oob' needs trees that are grown once"),
+        (["value", "train.csv", "-t", "species", "--model", "fixed"], 2, "'fixed-forest'"),
         (["value", "train.csv", "-t", "species", "--test-size", "3"], 2, "share between 0 and 1"),
         (["value", "train.csv", "-t", "species", "--tol", "-1"], 2, "tol must be a number above 0"),
         (["value", "train.csv", "-t", "species", "--id", "garden"], 1, "names more than one row"),

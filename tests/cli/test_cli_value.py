@@ -107,6 +107,18 @@ def test_regression_owners_as_players_and_a_store(answer, flowers):
     assert again["trainings"] == 0
 
 
+def test_a_fixed_forest_out_of_bag(answer, flowers):
+    words = ("value", flowers / "train.csv", "-t", "species", "--id", "plant", "--owner", "garden", "-q")
+    document = answer(*words, "--model", "fixed-forest", "--cv", "oob")
+    assert document["model"] == "Fixed(RandomForestClassifier(random_state=0))"
+    assert document["trainings"] == 0
+    assert document["n_tests"] == document["n_rows"]
+    by_folds = answer(*words, "--model", "fixed-forest")
+    assert by_folds["support"] == "leaf mates in 500 trees"
+    plan = answer("plan", *words[1:], "--model", "fixed-forest", "--cv", "oob")
+    assert plan["this_run"] == {"samples": False, "trainings": 0, "classes": None}
+
+
 class TestLimits:
     @pytest.fixture
     def limited(self, answer, flowers):

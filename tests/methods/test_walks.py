@@ -22,7 +22,7 @@ from localshapley.methods import GlobalMC, LocalMC, find_method, read_settings
 from localshapley.methods.walks import Walks
 from localshapley.models.knn import KNNTrainer
 from localshapley.models.utility import as_trainer
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.workers import Bench
 from playing import Timed, play
 

@@ -27,7 +27,7 @@ from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Estimator, Task
 from localshapley.models import knn as knn_module
 from localshapley.models.knn import KNNTrainer
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.supports import Everything, Given, Nearest, Radius
 from localshapley.workers import Bench
 

@@ -16,7 +16,7 @@ from localshapley.engine import play
 from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Task
 from localshapley.models.linear import LogisticTrainer, RidgeTrainer
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.scores import SCORES
 from localshapley.workers import Bench
 

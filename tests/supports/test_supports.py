@@ -36,7 +36,7 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
-from localshapley.problem import pose
+from localshapley.problem.posing import pose
 from localshapley.supports import (
     CompactKernel,
     Dual,

@@ -139,11 +139,13 @@ class TestSkill:
         assert skill.model == pytest.approx(1 - off.mean() / ((y[50:] - y[:50].mean()) ** 2).mean())
         assert (skill.score, skill.guess, skill.is_near_chance) == ("r2", 0, False)
 
-    def test_of_many_test_rows_a_sample_is_predicted(self, monkeypatch):
-        monkeypatch.setattr("localshapley.problem.MAX_PREDICTED", 20)
+    def test_of_many_test_rows_a_sample_is_predicted(self):
         X, y, X_test, y_test, _ = ls.datasets.load("iris")
-        assert ls.value(X, y, cv=5, model="knn").skill.n_tests == 20
-        assert ls.value(X, y, X_test, y_test, model="knn").skill.n_tests == len(y_test)
+        many, labels = np.tile(X, (20, 1)), np.tile(y, 20)  # 2,100 rows
+        settings = {"model": "knn", "support": ls.supports.Nearest(3)}
+        assert ls.value(many, labels, cv=5, **settings).skill.n_tests == 2000
+        assert ls.value(X, y, many, labels, **settings).skill.n_tests == 2000
+        assert ls.value(X, y, X_test, y_test, **settings).skill.n_tests == len(y_test)
 
     def test_a_model_that_cannot_predict_has_none(self):
         assert ls.value(np.zeros((3, 1)), [0, 1, 1], np.ones((2, 1)), [0, 1], model="knn").skill is None

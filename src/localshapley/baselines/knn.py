@@ -26,7 +26,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import plain
-from localshapley.problem import Checked, check
+from localshapley.problem.checking import Checked, check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.supports.nearest import rows_within
 from localshapley.valuation import Cost, Valuation

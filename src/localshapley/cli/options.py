@@ -31,9 +31,14 @@ class Run:
     target: Annotated[str, option("Column to predict.", DATA, "--target", "-t")]
     test: Annotated[Path | None, option("Table of test rows, with the same columns.", DATA)] = None
     test_size: Annotated[float | None, option("Share of the rows to set aside as test rows, such as 0.3.", DATA)] = None
-    cv: Annotated[int | None, option("Folds to cross-validate with (default: 5, if there are no test rows).", DATA)] = (
-        None
-    )
+    cv: Annotated[
+        str | None,
+        option(
+            "Folds to cross-validate with (default: 5, if there are no test rows); with --model fixed-forest also oob: "
+            "each row is judged by the trees that have not seen it.",
+            DATA,
+        ),
+    ] = None
     id: Annotated[str | None, option("Column that names the rows.", DATA)] = None
     owner: Annotated[str | None, option("Column that names the owners of the rows.", DATA)] = None
     drop: Annotated[list[str] | None, option("Column to leave out; repeat for more.", DATA)] = None
@@ -58,7 +63,13 @@ class Run:
         ),
     ] = False
     model: Annotated[
-        str, option("knn (default), tree, forest, svm, logistic, ridge, or module:object.", VALUING, "--model", "-m")
+        str,
+        option(
+            "knn (default), tree, forest, fixed-forest, svm, logistic, ridge, or module:object.",
+            VALUING,
+            "--model",
+            "-m",
+        ),
     ] = "knn"
     task: Annotated[str, option("classification or regression (default: inferred from the target).", VALUING)] = "auto"
     support: Annotated[

@@ -41,13 +41,23 @@ def problem(run: Run, data: Data) -> dict[str, Any]:
         "X_test": data.X_test,
         "y_test": data.y_test,
         "model": find_model(run.model, data.regression),
-        "cv": None if data.X_test is not None else (run.cv or 5),
+        "cv": None if data.X_test is not None else _folds(run.cv),
         "support": find_support(run.support),
         "score": run.score,
         "seed": run.seed,
         "n_jobs": run.jobs,
         "owners": data.owner if run.play_owners else None,
     }
+
+
+def _folds(text: str | None) -> int | str:
+    """The folds behind `--cv`: a number, or out of bag."""
+    if text is None or text == "oob":
+        return text or 5
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidArgumentError(f"--cv must be a number of folds, or oob; got {text!r}.") from None
 
 
 def arguments(run: Run, data: Data) -> dict[str, Any]:
@@ -156,12 +166,13 @@ def end(valuation: ls.Valuation) -> None:
 
 def find_model(name: str, regression: bool) -> Any:
     """The model behind `--model`: a name, or an estimator (or a class or function that makes it) in a module."""
-    from localshapley.inputs.named import NAMES, named
+    from localshapley.inputs.named import NAMES
+    from localshapley.models.dispatch import FIXED_FOREST, find_named
 
     if ":" not in name:
-        if name not in NAMES:
-            raise unknown_name("--model", name, [*NAMES, "module:object"])
-        return named(name, regression=regression)
+        if name not in (*NAMES, FIXED_FOREST):
+            raise unknown_name("--model", name, [*NAMES, FIXED_FOREST, "module:object"])
+        return find_named(name, regression=regression)
     module, _, attribute = name.partition(":")
     sys.path.insert(0, "")  # modules in the folder where the command runs
     try:

@@ -37,7 +37,8 @@ def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fol
         folds = [(np.unique(train), np.unique(test)) for train, test in cv]
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(
-            f"cv must be a number of folds, a splitter of scikit-learn or pairs of row numbers; got {cv!r} ({error})."
+            "cv must be a number of folds, a splitter of scikit-learn, pairs of row numbers, or 'oob' with "
+            f"models.Fixed; got {cv!r} ({error})."
         ) from None
     for train, test in folds:
         for rows in (train, test):
@@ -59,3 +60,14 @@ def _dealt(n_folds: int, classes: AnyArray, seed: int) -> list[Fold]:
     fold = np.empty(len(classes), dtype=np.int64)
     fold[order] = np.arange(len(classes)) % n_folds
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+
+
+def order_of_tests(folds: list[Fold]) -> Ints:
+    """Positions that sort the concatenated test rows of all folds; of equal rows, earlier folds come first."""
+    return np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
+
+
+def training_rows(folds: list[Fold]) -> list[Ints]:
+    """For each test row the rows that models are trained on."""
+    by_fold = [train for train, test in folds for _ in test]
+    return [by_fold[t] for t in order_of_tests(folds)]

@@ -86,8 +86,8 @@ class Run(ABC):
         Whether anything is sampled.
     total : int or None
         Trainings in all, where that is known beforehand.
-    counts_classes : bool
-        Whether `total` counts classes of coalitions instead, and nothing is trained.
+    counts : {"trainings", "classes", "parts"}
+        What `total` counts: trainings or, where nothing is trained, classes of coalitions or parts of the model.
     first_look : int
         Maximum number of trainings until values are first known, with an error if they are sampled.
     doing : str
@@ -103,7 +103,7 @@ class Run(ABC):
     why: str = ""
     samples: bool = True
     total: int | None = None
-    counts_classes: bool = False
+    counts: str = "trainings"
     first_look: int = 0
     doing: str = "training coalitions"
     kernels: tuple[str, ...] = ()

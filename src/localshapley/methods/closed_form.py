@@ -12,8 +12,8 @@ from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Certain, Method
 from localshapley.methods.settings import Settings
-from localshapley.models.trainer import Solver
-from localshapley.wording import in_words
+from localshapley.models.trainer import Parts, Solver
+from localshapley.wording import counted, in_words
 from localshapley.workers import Bench, Done, Work
 
 CLASSES_PER_SECOND = 1e7
@@ -25,10 +25,10 @@ BYTES_PER_PAIR = 28
 
 @dataclass(frozen=True)
 class ClosedForm(Method):
-    """Exact values without training, by classes of coalitions with equal scores.
+    """Exact values without training, by classes of coalitions with equal scores, or tree by tree.
 
     A K-nearest-neighbour prediction depends only on the K nearest members of a coalition, so all coalitions fall into
-    a few classes. Models and scores without such a form are refused.
+    a few classes. The trees of `models.Fixed` have a formula for each leaf. Other models and scores are refused.
 
     Parameters
     ----------
@@ -40,8 +40,11 @@ class ClosedForm(Method):
     kind = "exact"
     max_classes: int = 2**33
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> ClosedFormRun:
+    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Certain:
         """Begin a run."""
+        parts = bench.trainer.parts()
+        if parts is not None:
+            return PartsRun(graph, parts)
         solver = bench.trainer.solver()
         if solver is None:
             raise InvalidArgumentError(
@@ -56,8 +59,11 @@ class ClosedForm(Method):
             )
         return ClosedFormRun(graph, solver, classes)
 
-    def find(self, graph: SupportGraph, bench: Bench, settings: Settings) -> ClosedFormRun | None:
+    def find(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Certain | None:
         """Begin a run if there is a closed form and it is quick enough."""
+        parts = bench.trainer.parts()
+        if parts is not None:
+            return PartsRun(graph, parts)
         solver = bench.trainer.solver()
         if solver is None:
             return None
@@ -72,7 +78,7 @@ class ClosedFormRun(Certain):
     """A run in which a solver scores every class once."""
 
     title = "exact"
-    counts_classes = True
+    counts = "classes"
     doing = "scoring classes of coalitions"
     why = "closed form: coalitions with equal scores are counted together, and none is trained"
 
@@ -95,3 +101,43 @@ class ClosedFormRun(Certain):
     def by_test(self) -> sparse.csr_array:
         """As the solver found them."""
         return self.graph.matrix(self._by_test)
+
+
+class PartsRun(Certain):
+    """A run that sums up values over the parts of a model, each of which has a formula."""
+
+    title = "exact"
+    counts = "parts"
+    doing = "valuing trees"
+    why = "closed form: the trees stay as they are, and a coalition only refills their leaves"
+
+    def __init__(self, graph: SupportGraph, parts: Parts) -> None:
+        self.graph, self._parts = graph, parts
+        self.total = parts.n_parts
+        self.complete = f"{counted(parts.n_parts, 'tree')} in closed form"
+
+    @property
+    def distinct(self) -> int:
+        """No coalition is scored."""
+        return 0
+
+    def train(self) -> Work:
+        """Nothing is trained: parts are added up."""
+        for _ in self._parts.add_up():
+            yield Done(parts=1)
+        _ = self.graph.support_sizes  # while the bar is there
+
+    def values(self) -> Floats:
+        """The sums."""
+        return self._parts.values()
+
+    def by_test(self) -> sparse.csr_array:
+        """The same formulas for each test row."""
+        return self._parts.by_test(self.graph)
+
+    @property
+    def notes(self) -> list[str]:
+        """Whether anything was not counted."""
+        if not self.graph.sizes_are_bounds:
+            return []
+        return ["leaves are so large that the sizes of supports and the numbers of test rows are upper bounds."]

@@ -22,7 +22,7 @@ FEW_TESTS = 8
 def first_round(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, watch: Stopwatch) -> float:
     """Trainings until the first estimate that a limit of time allows; warns where it takes more."""
     limit = settings.max_seconds
-    if limit is None or run.counts_classes:
+    if limit is None or run.counts != "trainings":
         return np.inf
     pace, least = settings.pace(graph, bench), run.least_look
     if least * pace > limit:

@@ -80,6 +80,6 @@ class Settings:
         """Trainings that surely fit into the limit of time."""
         return np.inf if self.max_seconds is None else 0.5 * self.max_seconds / self.pace(graph, bench)
 
-    def left(self, planned: int) -> float:
-        """Trainings that the budget leaves."""
-        return np.inf if self.budget is None else self.budget - planned
+    def left(self, planned: int, most: float) -> float:
+        """Trainings that the budget leaves, or another limit."""
+        return min(np.inf if self.budget is None else self.budget, most) - planned

@@ -7,6 +7,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable
 from localshapley.models.dispatch import register
 from localshapley.models.estimator import Estimator, EstimatorTrainer, Refit
+from localshapley.models.fixed import Fixed, FixedTrainer
 from localshapley.models.gcn import GCN, GCNTrainer
 from localshapley.models.head import Head, HeadTrainer
 from localshapley.models.model import Model
@@ -21,6 +22,8 @@ __all__ = [
     "Counts",
     "Estimator",
     "EstimatorTrainer",
+    "Fixed",
+    "FixedTrainer",
     "GCNTrainer",
     "Head",
     "HeadTrainer",

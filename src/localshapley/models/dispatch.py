@@ -7,9 +7,10 @@ from importlib import import_module
 from typing import Any
 
 from localshapley.arrays import AnyArray
+from localshapley.errors import unknown_name
 from localshapley.inputs.data import are_amounts
 from localshapley.inputs.model import check_estimator
-from localshapley.inputs.named import named
+from localshapley.inputs.named import NAMES, named
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
@@ -19,6 +20,9 @@ from localshapley.models.trainer import Trainer
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
 """Environment variable; 0 trains every model with scikit-learn's fit."""
+
+FIXED_FOREST = "fixed-forest"
+"""The name of a forest whose trees are grown once."""
 
 # A module is imported when one of its estimators is used. Subclasses may do anything, so only exact classes count.
 _HOME = {
@@ -56,10 +60,21 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[str]]:
                 "y holds so many different whole numbers that they are treated as amounts, and predicted by a "
                 "regressor; give a classifier instead of a name if they are classes."
             )
-        model = named(model, regression=amounts or model == "ridge")
+        model = find_named(model, regression=amounts or model == "ridge")
     found = model if isinstance(model, Model) else Automatic(model)
     check_estimator(found.estimator)
     return found, notes
+
+
+def find_named(name: str, *, regression: bool) -> Any:
+    """The model or estimator behind a name: one of `NAMES`, or ``"fixed-forest"``."""
+    if name == FIXED_FOREST:
+        from localshapley.models.fixed import Fixed
+
+        return Fixed(named("forest", regression=regression))
+    if name not in NAMES:
+        raise unknown_name("model", name, (*NAMES, FIXED_FOREST))
+    return named(name, regression=regression)
 
 
 class Automatic(Model):

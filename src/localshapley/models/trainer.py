@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 from joblib.parallel import get_active_backend
+from scipy import sparse
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
@@ -126,6 +127,10 @@ class Trainer(ABC):
         """A solver that gives exact values without training, if the model and the score allow it."""
         return None
 
+    def parts(self) -> Parts | None:
+        """The parts that exact values are sums over, if the model has such parts and the score allows it."""
+        return None
+
     def walker(self) -> Walker | None:
         """A walker that scores each prefix of a permutation from the one before, if model and score allow it."""
         return None
@@ -165,6 +170,28 @@ class Solver(Protocol):
 
         Yields the number of classes scored, some at a time.
         """
+
+
+class Parts(Protocol):
+    """Exact values as sums over the parts of a model, such as the trees of a forest.
+
+    They are summed over the test rows at once, so that nobody needs to list the players of each game.
+
+    Attributes
+    ----------
+    n_parts : int
+    """
+
+    n_parts: int
+
+    def add_up(self) -> Iterator[None]:
+        """Compute the values; yields after each part."""
+
+    def values(self) -> Floats:
+        """The value of each player, summed over the test rows."""
+
+    def by_test(self, graph: SupportGraph) -> sparse.csr_array:
+        """Values to each test row, as a matrix of test rows and players."""
 
 
 class Walker(Protocol):

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.model import predict, takes_kernel, train_reference
-from localshapley.problem import check
+from localshapley.problem.checking import check
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import ids_of
 from localshapley.valuation.matching import rows_and_labels

@@ -82,6 +82,8 @@ def _table(v: Valuation) -> pa.Table:
     if set(names) & set(COLUMNS):  # the index would look like another column
         frame.index = frame.index.set_names([None] * len(names))
     table = pa.Table.from_pandas(frame)
+    if v.oob_scores is not None:
+        table = table.append_column("oob_score", pa.array(v.oob_scores))
     for name, lists in _lists(v).items():
         table = table.append_column(name, lists)
     extra = {

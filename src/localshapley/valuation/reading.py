@@ -27,7 +27,7 @@ FIRST_FORMAT = "localshapley valuation 1"
 """The same without checksum and digests."""
 UNCHECKED = "saved by an earlier version: whether a table holds the rows that were valued could not be checked."
 """The note of a valuation in the first format."""
-LISTS = ("tests", "test_values", "spread", "history_values", "history_stderr", "digest")
+LISTS = ("tests", "test_values", "spread", "history_values", "history_stderr", "digest", "oob_score")
 COLUMNS = ("value", "stderr", "n_tests", *LISTS)
 """Columns of the table that are not its index."""
 UNITS = ("row", "owner", "node")
@@ -58,6 +58,7 @@ def fields_of(source: Any) -> dict[str, Any]:
         "spread": _singles(table, "spread"),
         "history": _history(table, meta),
         "digests": _digests(table, columns),
+        "oob_scores": _floats(table, "oob_score") if "oob_score" in table.column_names else None,
     }
 
 

@@ -61,7 +61,7 @@ class Valuation:
     chosen : str
         Which way the method ``"auto"`` took, and why.
     games : SupportGraph or None
-        The games that were played; not kept in a file.
+        The games that were played; not kept in a file, and not listed for `models.Fixed` if nobody asked for them.
     counted : Levels or None
         What `levels` counted.
     digests : Digests or None
@@ -69,6 +69,10 @@ class Valuation:
     skill : Skill or None
         How good the model is on the test rows when it is trained on all rows, beside a constant guess; None for games
         of your own, for graphs, and in files of earlier versions.
+    oob_scores : array of shape (n_rows,) or None
+        With ``cv="oob"``: how the trees whose bag a row is not in score on it, with all their rows in the leaves. For a
+        classifier that is the probability of the row's own label. A row that is in every bag is scored as if nothing
+        had been learnt.
     """
 
     values: Floats
@@ -94,6 +98,7 @@ class Valuation:
     counted: Levels | None = None
     digests: Digests | None = None
     skill: Skill | None = None
+    oob_scores: Floats | None = None
 
     @property
     def levels(self) -> Levels | None:

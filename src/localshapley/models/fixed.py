@@ -1,0 +1,217 @@
+"""Trees and forests of fixed structure: grown once, and a coalition only refills their leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import cpu_count, effective_n_jobs
+from scipy import sparse
+from sklearn.base import is_classifier
+from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
+from sklearn.tree import BaseDecisionTree
+
+from localshapley import scores
+from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.coalitions.batch import Coalitions
+from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+from localshapley.inputs.model import final_step, has_random_state, train_reference
+from localshapley.inputs.task import Task
+from localshapley.models.compiled import plain
+from localshapley.models.leaves import Grown, Leaves
+from localshapley.models.model import Model
+from localshapley.models.trainer import Counts, Trained, Trainer
+
+if TYPE_CHECKING:
+    from localshapley.kernels.leaves import LeafLabels
+
+FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
+
+
+class Fixed(Model):
+    """A tree or forest that is grown once on all rows; a coalition of rows only refills its leaves.
+
+    The values of the rows are then exact, over all coalitions of all rows, and take no more than the time of the fit.
+    A leaf predicts the shares of the classes, or the mean, of those of its rows that are in the coalition. A row counts
+    once in the bag of a tree, however often it was drawn, and an empty leaf has learnt nothing. A forest is scored tree
+    by tree: its score is the mean over the trees, which for ``confidence`` is the confidence of the forest.
+
+    With ``value(X, y, model=Fixed(...), cv="oob")`` every row is judged by the trees whose bag it is not in: there is
+    no test set, and one fit.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        `DecisionTreeClassifier`, `RandomForestClassifier`, `ExtraTreesClassifier`, their regressors, single extra
+        trees, or a pipeline that ends in one of them. It need not be fitted.
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    >>> v = ls.value(X, y, model=ls.models.Fixed(RandomForestClassifier()), cv="oob")
+    >>> v.cost.trainings, len(v.support_sizes)
+    (0, 105)
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        if not isinstance(final_step(estimator), (BaseDecisionTree, *FORESTS)):
+            raise InvalidArgumentError(
+                "models.Fixed needs a decision tree, a random forest or extra trees of scikit-learn; got "
+                f"{estimator!r}. Give other models without Fixed."
+            )
+        self.estimator = estimator
+
+    def __repr__(self) -> str:
+        return f"Fixed({self.estimator!r})"
+
+    def check(self, score: scores.Score, *, oob: bool) -> None:
+        """Refuse scores without a closed form, and trees that no row is out of the bag of."""
+        if type(score) not in (scores.Confidence, scores.SquaredError):
+            linear = "squared_error" if score.task == "regressor" else "confidence"
+            raise InvalidArgumentError(
+                f"score {score.name!r} has no closed form with models.Fixed; use score={linear!r}, or give the model "
+                "without Fixed, so that coalitions are trained."
+            )
+        if oob and not getattr(final_step(self.estimator), "bootstrap", False):
+            raise InvalidArgumentError(
+                "cv='oob' needs trees that each leave rows out; "
+                f"{type(final_step(self.estimator)).__name__} grows them on all rows: use a forest with "
+                "bootstrap=True, or cv=5."
+            )
+
+    def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> FixedTrainer:
+        """Grow the trees on all rows of a task, and make the trainer that refills them."""
+        rows, tests = np.arange(task.X.shape[0]), np.arange(task.X_test.shape[0])
+        reference = train_reference(self.estimator, task.X, task.y, task.seed)
+        return FixedTrainer(self.estimator, task, [Grown(reference, task.X, rows, task.X_test, tests)], n_jobs)
+
+
+class FixedTrainer(Trainer):
+    """Refills the leaves of fixed trees, or sums up the values of all coalitions, leaf by leaf.
+
+    Parameters
+    ----------
+    estimator : tree or forest
+    task : Task
+    growths : list of Grown
+        The fitted trees, one forest for each fold.
+    n_jobs : int, optional
+        Threads that follow rows to their leaves; by default one per core.
+    """
+
+    kernels = ("group", "add_leaf_values", "add_pair_values", "score_refilled", "count_mates", "list_mates")
+
+    def __init__(self, estimator: Any, task: Task, growths: list[Grown], n_jobs: int | None = None) -> None:
+        self.name = f"{type(final_step(estimator)).__name__} (fixed)"
+        self.is_random = has_random_state(estimator)
+        self.note = _note(final_step(estimator), task)
+        n_threads = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
+        n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
+        self.leaves = Leaves(growths, n_rows, n_tests, n_threads)
+        self.n_parts = self.leaves.n_trees
+        self._labels = _labels(task, 1 / _judges(growths, n_tests))
+        self._harmonic, self._room = _harmonic(n_rows), np.zeros(task.n_outputs)
+        self._totals: tuple[Floats, Floats] | None = None
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Refill the leaves with each coalition, and score it."""
+        from localshapley.kernels.leaves import score_refilled
+
+        out, last_in = np.empty(len(coalitions.tests)), np.full(self.leaves.n_rows, -1)
+        score_refilled(coalitions.arrays, self.leaves.of_tests, self.leaves.lists[0], self._labels, last_in, out)
+        return Trained(out, Counts(trivial=int((np.diff(coalitions.indptr) == 0).sum())))
+
+    def parts(self) -> FixedTrainer:
+        """Itself: the values of a forest are sums over its trees."""
+        return self
+
+    def add_up(self) -> Iterator[None]:
+        """Sum up values and full scores; see `models.trainer.Parts`."""
+        from localshapley.kernels.leaves import add_leaf_values
+
+        values, full = np.zeros(self.leaves.n_rows), np.zeros(self.leaves.n_tests)
+        for rows, tests in self.leaves:
+            add_leaf_values(rows, tests, self._labels, self._harmonic, self._room, values, full)
+            yield
+        self._totals = values, full
+
+    @property
+    def totals(self) -> tuple[Floats, Floats]:
+        """Values of the training rows, and scores of the test rows with all rows in the leaves."""
+        if self._totals is None:
+            for _ in self.add_up():
+                pass
+        assert self._totals is not None
+        return self._totals
+
+    def values(self) -> Floats:
+        """Values, summed over the test rows."""
+        return self.totals[0]
+
+    def by_test(self, graph: SupportGraph) -> sparse.csr_array:
+        """Values to each test row."""
+        from localshapley.kernels.leaves import add_pair_values
+
+        out, everyone = np.zeros(len(graph.N[1])), np.arange(self.leaves.n_tests, dtype=np.int32)
+        place = np.empty(self.leaves.n_rows, dtype=np.int64)
+        of_tests, rows = self.leaves.of_tests, self.leaves.lists[0]
+        add_pair_values(of_tests, rows, self._labels, self._harmonic, self._room, graph.N, everyone, place, out)
+        return graph.matrix(out)
+
+
+def _note(final: Any, task: Task) -> str:
+    """Where refilled leaves differ from those of scikit-learn."""
+    found = []
+    if getattr(final, "class_weight", None) is not None:
+        found.append("class_weight shapes the trees, but their leaves are refilled with plain shares of the classes.")
+    if getattr(final, "monotonic_cst", None) is not None:
+        found.append("monotonic_cst shapes the trees, but refilled leaves need not keep to it.")
+    if final.criterion == "absolute_error":
+        found.append("criterion='absolute_error' shapes the trees, but their leaves are refilled with means.")
+    if task.classes is None and isinstance(final, FORESTS):
+        found.append("the forest is scored tree by tree: its squared error is the mean of the errors of its trees.")
+    return " ".join(found)
+
+
+def _labels(task: Task, weights: Floats) -> LeafLabels:
+    """Labels of training and test rows, as kernels take them."""
+    nothing = plain(task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32)))
+    if task.classes is None or task.codes is None:
+        none, middle = np.zeros(0, dtype=np.int64), float(task.y.mean())
+        return True, none, none, plain(task.y - middle), plain(task.y_test - middle), weights, nothing
+    numbers = np.zeros(0)
+    return False, plain(task.codes, np.int64), plain(task.y_test, np.int64), numbers, numbers, weights, nothing
+
+
+def _harmonic(most: int) -> Floats:
+    """Sums of 1/i and of 1/i² up to each number."""
+    i = np.arange(1, most + 1, dtype=np.float64)
+    return np.array([np.concatenate([[0.0], np.cumsum(term)]) for term in (1 / i, 1 / (i * i))])
+
+
+def _judges(growths: list[Grown], n_tests: int) -> Ints:
+    """Number of trees that judge each test row."""
+    judges = np.zeros(n_tests, dtype=np.int64)
+    for grown in growths:
+        if grown.tests is not None:
+            judges[grown.tests] += len(grown.trees)
+        else:
+            judges += grown.n_judges[grown.n_judges > 0]
+    return judges
+
+
+def predict_out_of_bag(grown: Grown, rows: Ints) -> AnyArray:
+    """What the trees whose bag each row is not in predict for it together; each row has such a tree."""
+    final, X = final_step(grown.model), grown.inputs[0][rows]
+    votes: Any = 0.0
+    for tree, bag in zip(grown.trees, grown.bags, strict=True):
+        assert bag is not None
+        said = (tree.predict_proba if is_classifier(final) else tree.predict)(X, check_input=False)
+        votes = votes + np.where(bag[rows], 0.0, said.T).T
+    if is_classifier(final):
+        return final.classes_[votes.argmax(axis=1)]  # type: ignore[no-any-return]
+    return votes / grown.n_judges[rows]  # type: ignore[no-any-return]

@@ -1,0 +1,95 @@
+"""What a problem is: games to play, and a trainer for their coalitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from localshapley.arrays import Floats, Indices
+from localshapley.games import SupportGraph
+from localshapley.inputs.folds import Fold, training_rows
+from localshapley.inputs.task import Task
+from localshapley.models.owners import Owners
+from localshapley.models.trainer import Trainer
+from localshapley.store.contents import Contents
+from localshapley.supports.base import Support
+from localshapley.valuation.parts import Digests, Origin
+from localshapley.valuation.skill import Skill
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Games to play and a trainer for their coalitions, with what the result says about them.
+
+    Attributes
+    ----------
+    graph : SupportGraph
+    trainer : Trainer
+    model, score, support : str
+        As the result names them.
+    contents : callable
+        Gives what scores depend on, for a store.
+    ids : pandas Index or None
+        Names of the players.
+    unit : str
+        What the players are: ``"row"``, ``"owner"`` or ``"node"``.
+    notes : list of str
+    digests : callable
+        Gives what the rows of the result are recognised by later, if they are rows of a table.
+    skill : Skill or None
+        How good the reference models are on test rows.
+    oob_scores : callable
+        Gives the scores of the rows out of bag, if they test each other in this way.
+    """
+
+    graph: SupportGraph
+    trainer: Trainer
+    model: str
+    score: str
+    support: str
+    contents: Callable[[], Contents]
+    ids: pd.Index | None = None
+    unit: str = "row"
+    notes: list[str] = field(default_factory=list)
+    digests: Callable[[], Digests | None] = lambda: None
+    skill: Skill | None = None
+    oob_scores: Callable[[], Floats | None] = lambda: None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsProblem(Problem):
+    """A problem of `value`: rows of a table, or their owners.
+
+    Attributes
+    ----------
+    task : Task
+    source : Support
+        Where the supports came from.
+    estimator : estimator object
+    owners : Owners or None
+    folds : list of folds, or None
+        Where the rows test each other.
+    """
+
+    task: Task
+    source: Support
+    estimator: Any
+    owners: Owners | None = None
+    folds: list[Fold] | None = None
+
+    def everyone_for(self, test: int) -> Indices:
+        """All players that may play for a test row: with folds, those outside its own."""
+        rows = np.arange(self.task.X.shape[0]) if self.folds is None else training_rows(self.folds)[test]
+        return (rows if self.owners is None else np.unique(self.owners.of_row[rows])).astype(np.int32)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """The rows and settings of the problem, identified by their contents."""
+        task, contents = self.task, self.contents()
+        nothing = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
+        return Origin(contents.fingerprint, contents.rows, contents.tests, nothing)

@@ -1,0 +1,93 @@
+"""Rows, labels, model and score, checked and in one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_classifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import known_table, read_data, read_table
+from localshapley.inputs.folds import Fold, make_folds
+from localshapley.inputs.model import (
+    fitting,
+    takes_kernel,
+)
+from localshapley.inputs.task import Task, make_task
+from localshapley.models.dispatch import as_model
+from localshapley.models.fixed import Fixed
+from localshapley.models.model import Model
+from localshapley.models.pipelines import (
+    as_column,
+    holds_texts,
+    of_column,
+)
+from localshapley.valuation.parts import Digests
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Checked arguments, in one form; test rows of folds are in ascending order."""
+
+    task: Task
+    model: Model
+    ids: pd.Index | None
+    notes: list[str]
+    digests: Callable[[], Digests]
+    folds: list[Fold] | None = None
+    oob: bool = False
+
+
+def check(
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    *,
+    model: Any,
+    cv: Any = None,
+    score: Any = None,
+    empty: float | None = None,
+    seed: int = 0,
+) -> Checked:
+    """Check rows, labels, model and score, and convert them to one form."""
+    if cv is not None and (X_test is not None or y_test is not None):
+        raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
+    if holds_texts(X) and isinstance(final := getattr(model, "estimator", model), Pipeline):
+        X, X_test = as_column(X), as_column(X_test) if holds_texts(X_test) else X_test
+        model = of_column(model) if final is model else type(model)(of_column(final))
+    data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
+    chosen, notes = as_model(model, data.y)
+    estimator, folds, oob = chosen.estimator, None, isinstance(cv, str) and cv == "oob"
+    if oob:
+        if not isinstance(chosen, Fixed):
+            raise InvalidArgumentError(
+                "cv='oob' needs trees that are grown once, such as model=models.Fixed(RandomForestClassifier()); for "
+                "other models give a number of folds, such as cv=5."
+            )
+        data = replace(data, X_test=data.X, y_test=data.y)
+    elif cv is not None:
+        if takes_kernel(estimator):
+            raise InvalidArgumentError(
+                "cv is not supported by models that take a precomputed kernel; give X_test and y_test."
+            )
+        folds = make_folds(cv, data.y, classifier=is_classifier(estimator), seed=seed)
+        tests = np.sort(np.concatenate([test for _, test in folds]))
+        data = replace(data, X_test=_safe_indexing(data.X, tests), y_test=data.y[tests])
+    data = fitting(data, estimator)
+    task, more = make_task(
+        data,
+        classifies=is_classifier(estimator),
+        has_proba=hasattr(estimator, "predict_proba"),
+        score=score,
+        empty=empty,
+        seed=seed,
+    )
+    notes = notes + more + data.notes
+    return Checked(task, chosen, data.ids, notes, lambda: Digests.of(known_table(X), y), folds, oob)

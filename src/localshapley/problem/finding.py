@@ -1,0 +1,122 @@
+"""The supports of the test rows, in the space of the reference model, fold by fold."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from localshapley.arrays import Indices, Ints
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.folds import Fold, order_of_tests
+from localshapley.inputs.model import (
+    check_decisions,
+    final_step,
+)
+from localshapley.inputs.task import Task
+from localshapley.problem.references import MAX_PREDICTED, Trial, train_on_rows, try_out
+from localshapley.progress import ProgressSetting
+from localshapley.supports.base import Space, Support
+from localshapley.supports.default import default_support
+
+
+def find_supports(
+    support: Support | None,
+    task: Task,
+    estimator: Any,
+    raw: Any,
+    raw_test: Any,
+    notes: list[str],
+    trials: list[Trial],
+    progress: ProgressSetting,
+    where: str = "",
+    n_predicted: int = MAX_PREDICTED,
+) -> tuple[Support, list[Indices]]:
+    """Train the model on all rows, try it out, and find the support of every test row."""
+    induced = True
+    if support is None:
+        support, induced = default_support(final_step(estimator))
+    reference = train_on_rows(support, task, estimator, notes, progress, where)
+    with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions for it
+        trials.append(try_out(reference, task, n_predicted))
+    if task.score.source in ("proba", "margin"):
+        check_decisions(reference, task.score.name)
+    if not induced:
+        note = (
+            f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
+            f"so {support} was used; locality_gap() estimates what that misses."
+        )
+        if not induced and note not in notes:
+            notes.append(note)
+    return support, support(_space(reference, task, raw, raw_test))
+
+
+def find_by_folds(
+    support: Support | None,
+    parts: list[Task],
+    estimator: Any,
+    raw: Any,
+    folds: list[Fold],
+    notes: list[str],
+    trials: list[Trial],
+    progress: ProgressSetting,
+) -> tuple[Support, list[Indices]]:
+    """Find supports fold by fold among the rows outside; test rows come in ascending order."""
+    if support is not None and support.names_rows:
+        raise InvalidArgumentError(
+            f"support {type(support).__name__} names rows or vectors for one set of test rows, cv makes several; give "
+            "another support, or X_test and y_test instead of cv."
+        )
+    found: list[Indices] = []
+    chosen = support
+    for number, (part, (train, test)) in enumerate(zip(parts, folds, strict=True), 1):
+        raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
+        where, most = f", fold {number} of {len(folds)}", -(-MAX_PREDICTED // len(folds))
+        chosen, inside = find_supports(
+            support, part, estimator, raw_part, raw_test, notes, trials, progress, where, most
+        )
+        found += _as_numbered(train, inside)
+    assert chosen is not None
+    return chosen, [found[t] for t in order_of_tests(folds)]
+
+
+def of_fold(task: Task, fold: Fold) -> Task:
+    """The task of learning from the rows outside a fold, and being tested on those inside."""
+    train, test = fold
+    return replace(
+        task,
+        X=_safe_indexing(task.X, train),
+        y=task.y[train],
+        X_test=_safe_indexing(task.X, test),
+        y_test=task.y[test] if task.codes is None else task.codes[test],
+        codes=None if task.codes is None else task.codes[train],
+    )
+
+
+def _as_numbered(train: Ints, inside: list[Indices]) -> list[Indices]:
+    """Supports among some of the rows, by the numbers of all rows; one array stays one array."""
+    of_array = {id(rows): train[rows].astype(np.int32) for rows in {id(rows): rows for rows in inside}.values()}
+    return [of_array[id(rows)] for rows in inside]
+
+
+def _space(reference: Any, task: Task, raw: Any, raw_test: Any) -> Space:
+    """The space before the last step of a pipeline, else that of the rows."""
+    model, X, X_test = reference, task.X, task.X_test
+    while isinstance(model, Pipeline):
+        if len(model.steps) > 1:
+            X, X_test = model[:-1].transform(X), model[:-1].transform(X_test)
+        model = model.steps[-1][1]
+    return Space(_as_rows(X), _as_rows(X_test), raw, raw_test, task.y, final_step(reference), task.seed)
+
+
+def _as_rows(table: Any) -> Any:
+    """Rows as an array or a CSR matrix."""
+    if sparse.issparse(table):
+        return sparse.csr_matrix(table)
+    return table.to_numpy() if isinstance(table, pd.DataFrame) else table

@@ -1,0 +1,117 @@
+"""Problems of trees that are grown once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import blake2b
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+
+from localshapley.arrays import Floats
+from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+from localshapley.inputs.folds import order_of_tests, training_rows
+from localshapley.inputs.model import (
+    train_reference,
+)
+from localshapley.inputs.task import Task
+from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag
+from localshapley.models.leaves import Grown, LeafGraph, LeafMates
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.checking import Checked
+from localshapley.problem.finding import of_fold
+from localshapley.problem.references import MAX_PREDICTED, Trial, as_trial, sampled, skill_of, try_out
+from localshapley.store.contents import Contents, contents_by_name, contents_of_task, describe
+from localshapley.supports.base import Support
+from localshapley.supports.given import Everything
+
+
+def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: int | None) -> RowsProblem:
+    """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
+    if support is not None and not isinstance(support, Everything):
+        raise InvalidArgumentError(
+            f"support {support!r} is not for models.Fixed: exactly the leaf mates of a test row matter to it; leave "
+            "support out."
+        )
+    model.check(checked.task.score, oob=checked.oob)
+    trials: list[Trial] = []
+    task, growths = _grow_out_of_bag(checked, model, trials) if checked.oob else _grow_by_folds(checked, model, trials)
+    trainer = FixedTrainer(model.estimator, task, growths, n_jobs)
+    source = LeafMates(trainer.leaves) if support is None else support
+    graph: SupportGraph = LeafGraph(trainer.leaves)
+    if support is not None:
+        n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
+        everyone = [np.arange(n_rows)] * n_tests if checked.folds is None else training_rows(checked.folds)
+        graph = SupportGraph(everyone, n_rows)
+
+    def contents() -> Contents:
+        # A score depends on all rows, which grew the trees, and equal rows may be in different bags.
+        of_task = contents_of_task(task, model.estimator, trainer.name)
+        what = (of_task.fingerprint, of_task.rows, of_task.tests, checked.folds, checked.oob)
+        name = f"{model!r} {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
+        return contents_by_name(name, task.X.shape[0], task.X_test.shape[0])
+
+    return RowsProblem(
+        graph=graph,
+        trainer=trainer,
+        model=" ".join(repr(model).split()),
+        score=task.score.name,
+        support=repr(source),
+        contents=contents,
+        ids=checked.ids,
+        notes=[*checked.notes, *([trainer.note] if trainer.note else [])],
+        digests=checked.digests,
+        skill=skill_of(trials, task),
+        oob_scores=(lambda: _scores_of_rows(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
+        task=task,
+        source=source,
+        estimator=model.estimator,
+        folds=checked.folds,
+    )
+
+
+def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple[Task, list[Grown]]:
+    """Grow trees on all rows for the test rows, or on the rows outside each fold for those of the fold."""
+    task, growths = checked.task, []
+    if checked.folds is None:
+        everyone, tests = np.arange(task.X.shape[0]), np.arange(task.X_test.shape[0])
+        parts = [(task, everyone, tests)]
+    else:
+        place = np.argsort(order_of_tests(checked.folds))
+        ends = np.cumsum([len(test) for _, test in checked.folds])[:-1]
+        numbered = zip(checked.folds, np.split(place, ends), strict=True)
+        parts = [(of_fold(task, fold), fold[0], tests) for fold, tests in numbered]
+    for part, rows, tests in parts:
+        reference = train_reference(model.estimator, part.X, part.y, task.seed)
+        trials.append(try_out(reference, part, -(-MAX_PREDICTED // len(parts))))
+        growths.append(Grown(reference, part.X, rows, part.X_test, tests))
+    return task, growths
+
+
+def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple[Task, list[Grown]]:
+    """Grow trees on all rows; test rows are those that some tree has not seen."""
+    task, rows = checked.task, np.arange(checked.task.X.shape[0])
+    grown = Grown(train_reference(model.estimator, task.X, task.y, task.seed), task.X, rows)
+    seen = grown.n_judges == 0
+    if seen.all():
+        raise InvalidArgumentError(
+            "cv='oob' needs rows that are not in the bag of every tree, and there are none; give the forest more trees "
+            "(n_estimators), or a smaller max_samples."
+        )
+    if seen.any():
+        checked.notes.append(
+            f"{int(seen.sum())} of {len(rows)} rows are in the bag of every tree and are no test rows; more trees "
+            "(n_estimators) would judge them."
+        )
+        task = replace(task, X_test=_safe_indexing(task.X, np.flatnonzero(~seen)), y_test=task.y_test[~seen])
+    tests = sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)
+    trials.append(as_trial(predict_out_of_bag(grown, tests), checked.task, tests))
+    return task, [grown]
+
+
+def _scores_of_rows(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
+    """Scores of all rows out of bag; of those that no tree judges, as if nothing had been learnt."""
+    found = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
+    found[grown.n_judges > 0] = trainer.totals[1]
+    return found

@@ -1,0 +1,154 @@
+"""From the arguments of `value` to games and a trainer for their coalitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from localshapley.errors import InvalidArgumentError, unknown_name, warn
+from localshapley.games import SupportGraph
+from localshapley.inputs.data import known_table
+from localshapley.inputs.folds import order_of_tests
+from localshapley.inputs.indexes import check_order, index_of
+from localshapley.inputs.loud import note_of_loud_rows
+from localshapley.inputs.model import (
+    on_one_line,
+)
+from localshapley.inputs.numbers import check_n_jobs
+from localshapley.inputs.task import Task
+from localshapley.models.fixed import Fixed
+from localshapley.models.folds import FoldsTrainer
+from localshapley.models.owners import Owners, OwnersTrainer
+from localshapley.models.pipelines import (
+    note_on_steps,
+    transformed,
+    warning_on_labels,
+)
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.checking import check
+from localshapley.problem.finding import find_by_folds, find_supports, of_fold
+from localshapley.problem.fixed import pose_fixed
+from localshapley.problem.references import Trial, skill_of
+from localshapley.progress import ProgressSetting
+from localshapley.store.contents import Contents, contents_of_folds, contents_of_task, describe
+from localshapley.supports.base import Support
+
+
+def pose(
+    X: Any,
+    y: Any,
+    X_test: Any = None,
+    y_test: Any = None,
+    *,
+    model: Any,
+    cv: Any = None,
+    support: Support | None = None,
+    score: Any = None,
+    empty: float | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    on_error: str = "raise",
+    owners: Any = None,
+    progress: ProgressSetting = False,
+) -> RowsProblem:
+    """Check the arguments of `value`, train the reference models and find the games."""
+    check_n_jobs(n_jobs)
+    if on_error not in ("raise", "skip"):
+        raise unknown_name("on_error", on_error, ("raise", "skip"))
+    if support is not None and not isinstance(support, Support):
+        raise InvalidArgumentError(
+            f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
+        )
+    raw, raw_test = known_table(X), known_table(X_test)
+    checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
+    task, estimator, notes = checked.task, checked.model.estimator, checked.notes
+    notes += note_of_loud_rows(task, checked.ids, folds=checked.folds is not None or checked.oob)
+    held = None
+    if owners is not None:
+        held = Owners(owners, task.X.shape[0])
+        notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
+    if isinstance(checked.model, Fixed):
+        fixed = pose_fixed(checked, checked.model, support, n_jobs)
+        return fixed if held is None else _of_owners(fixed, held)
+    before, last = checked.model.split()
+    if before is not None:
+        notes.append(note_on_steps(before, estimator, folds=checked.folds is not None))
+        if warning := warning_on_labels(before, task):
+            notes.append(warning)
+            warn(warning)
+    trials: list[Trial] = []
+    parts: list[Task] = []
+    if checked.folds is None:
+        task = task if before is None else transformed(task, before)
+        support, found = find_supports(support, task, last.estimator, raw, raw_test, notes, trials, progress)
+    else:
+        parts = [of_fold(task, fold) for fold in checked.folds]
+        parts = parts if before is None else [transformed(part, before) for part in parts]
+        support, found = find_by_folds(support, parts, last.estimator, raw, checked.folds, notes, trials, progress)
+    graph = SupportGraph(found, task.X.shape[0])
+    empty_supports = int((graph.support_sizes == 0).sum())
+    if empty_supports:
+        notes.append(
+            f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
+            f"a larger support ({support.larger()}) would reach them."
+        )
+    make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
+    if before is None or checked.folds is None:
+        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer.name)
+    else:
+        order = order_of_tests(checked.folds)
+        trainer = FoldsTrainer([make_trainer(part) for part in parts], checked.folds, order, task)
+        contents = partial(contents_of_folds, parts, checked.folds, order, task, estimator, trainer.name)
+    notes += [trainer.note] if trainer.note else []
+    problem = RowsProblem(
+        graph=graph,
+        trainer=trainer,
+        model=on_one_line(estimator),
+        score=task.score.name,
+        support=repr(support),
+        contents=contents,
+        ids=checked.ids,
+        notes=notes,
+        digests=checked.digests,
+        skill=skill_of(trials, task),
+        task=task,
+        source=support,
+        estimator=estimator,
+        folds=checked.folds,
+    )
+    return problem if held is None else _of_owners(problem, held)
+
+
+def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
+    """The same problem with owners as the players."""
+    of_rows, folds = problem.contents, problem.folds
+    allowed = fold_of_test = None
+    note = "an owner joins a coalition with all of its rows."
+    if folds is not None:
+        allowed = np.array([np.isin(np.arange(len(owners.of_row)), train) for train, _ in folds])
+        fold_of_test = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])[order_of_tests(folds)]
+        note = "an owner joins a coalition with all of its rows that are outside the test row's fold."
+
+    def contents() -> Contents:
+        found = of_rows()
+        # What a coalition of owners scores depends on the folds, too.
+        fingerprint = blake2b(found.fingerprint + describe(folds).encode(), digest_size=16).digest()
+        rows = owners.digests(found.rows)
+        return found._replace(rows=rows, fingerprint=found.fingerprint if folds is None else fingerprint)
+
+    return replace(
+        problem,
+        graph=owners.graph(problem.graph),
+        trainer=OwnersTrainer(problem.trainer, owners, allowed, fold_of_test),
+        contents=contents,
+        ids=owners.names,
+        unit="owner",
+        notes=[*problem.notes, note],
+        digests=lambda: None,
+        oob_scores=lambda: None,
+        owners=owners,
+    )

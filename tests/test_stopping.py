@@ -313,7 +313,7 @@ def test_a_budget_just_too_small_for_a_round_is_refused_rather_than_left_without
     # Such a run once gave values from the full supports alone, which are not unbiased.
     rng = np.random.default_rng(5)
     refused = sampled = 0
-    for seed in range(60):
+    for seed in range(20):
         supports = [rng.choice(10, size=rng.integers(1, 8), replace=False) for _ in range(rng.integers(1, 8))]
         game = naive.HashedGame("rough", 10, len(supports))
         distinct = len(naive.distinct_subsets(supports))
@@ -326,8 +326,8 @@ def test_a_budget_just_too_small_for_a_round_is_refused_rather_than_left_without
                 sampled += 1
                 assert v.history is not None  # at least one round was drawn
                 assert v.cost.trainings <= budget
-    assert refused > 100
-    assert sampled > 100
+    assert refused > 40
+    assert sampled > 40
 
 
 def test_a_budget_too_small_is_refused_before_any_training():
@@ -354,7 +354,7 @@ class TestMaxSeconds:
         assert limit <= game.now < 1.05 * limit + 2 * 0.03  # a batch takes a twentieth of the limit
         assert found.cost.seconds == pytest.approx(game.now)
         assert found.stopped == f"{game.now:.1f} s (limit {limit:g} s)"
-        timed = {2.0: 1 + 4, 5.0: 1 + 4 + 8, 20.0: 1 + 4 + 8 + 16}[limit]  # for a fortieth or more, before the run
+        timed = {2.0: 1 + 7, 5.0: 1 + 15, 20.0: 1 + 31}[limit]  # for a fortieth or more, before the run
         assert found.cost.trainings == round(game.now / 0.03) - timed
 
     def test_a_round_that_was_cut_adds_nothing_to_the_values(self):

@@ -12,7 +12,7 @@ from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import announcing_compilation
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
-from localshapley.methods.forecast import Forecast, until_target
+from localshapley.methods.forecast import Forecast, until_target, what_is_faster
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
@@ -51,6 +51,8 @@ class Plan:
     target : Forecast or None
         What a sampled run is expected to take until its target, from a first round on some of the test rows; None where
         even that would take too long.
+    faster : str
+        What would take less time, if it takes longer than a minute.
     model, score, support, trainer : str
     notes : list of str
     """
@@ -68,6 +70,7 @@ class Plan:
     first_look: int
     seconds_per_training: float
     target: Forecast | None
+    faster: str
     model: str
     score: str
     support: str
@@ -94,6 +97,8 @@ class Plan:
             f"  distinct subsets  {in_words(levels.lsmr)}{error}; {levels.reused:.1%} of the subsets are reused",
             f"  distinct subsets per test row, over the first test rows: {growth}",
         ]
+        if self.faster:
+            lines.append(f"  {self.faster}")
         return "\n".join(lines + [f"  note     {note}" for note in self.notes])
 
     def _table(self) -> list[tuple[str, int, float, str]]:
@@ -197,6 +202,8 @@ def plan(
         levels = count_levels(graph, seed=seed)
         seconds = bench.pace(graph, seed)
         target = until_target(run, graph, bench, settings)
+    longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
+    longest = max(longest, 0.0 if target is None else target.seconds)
     return Plan(
         n_rows=graph.n_players,
         n_tests=graph.n_tests,
@@ -211,6 +218,7 @@ def plan(
         first_look=min(levels.lsmr, run.first_look),
         seconds_per_training=seconds,
         target=target,
+        faster=what_is_faster(run, graph, bench, settings) if longest > 60 else "",
         model=problem.model,
         score=problem.score,
         support=problem.support,

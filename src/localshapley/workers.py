@@ -178,7 +178,7 @@ def _time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: floa
 
     everyone = graph.game(graph.n_games - 1)
     bench.train(Coalitions.from_lists([everyone[: len(everyone) // 2]], [[0]]))  # one-off work
-    trained, spent, n = 0, 0.0, 4
+    trained, spent, n = 0, 0.0, 1
     while spent < patience and trained < 5000:
         coalitions = sample(n)
         with Stopwatch(bench.clock) as watch:

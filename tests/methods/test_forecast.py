@@ -6,6 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
 from localshapley.methods import read_settings
@@ -98,3 +101,36 @@ class TestUntilTarget:
     def test_without_a_target_there_is_nothing_to_foresee(self):
         assert self.forecast(1e-5, budget=200)[0] is None
         assert self.forecast(1e-5, method="auto", supports=[range(3)])[0] is None
+
+
+class TestToldBeforehand:
+    def said(self, capsys, seconds, supports=SUPPORTS, **settings):
+        game = Timed(smooth, seconds)
+        settings = {"clock": game.clock, "progress": True, "method": "sample", **settings}
+        play(supports, game, N, **settings)
+        return [line for line in capsys.readouterr().err.splitlines() if "trainings of" in line]
+
+    def test_a_run_of_more_than_a_minute_says_what_it_takes_and_what_would_be_faster(self, capsys):
+        (line,) = self.said(capsys, 1.0, tol=0.9)
+        assert line.startswith(
+            "localshapley: 85 trainings of 1.0 s take about 85.0 s until the first estimate; faster: "
+        )
+        assert line.endswith("smaller supports (max_size=10), fewer test rows.")
+        (line,) = self.said(capsys, 1.0, supports=[range(8)], method="exact")
+        assert "256 trainings of 1.0 s take about 4.3 min; faster: sampling (method='auto', tol=0.1)" in line
+        (line,) = self.said(capsys, 1.0, tol=0.05, budget=100)
+        assert "100 trainings" in line
+        assert "a larger tol than 0.05" in line
+
+    def test_a_short_one_says_nothing(self, capsys):
+        assert self.said(capsys, 0.5, tol=0.9) == []
+        assert self.said(capsys, 1.0, tol=0.9, progress=False) == []
+
+    def test_the_plan_says_the_same(self):
+        X, y, X_test, y_test, _ = ls.datasets.load("iris")
+        model = ls.models.Refit(make_pipeline(StandardScaler(), GaussianNB()))
+        plan = ls.plan(X, y, X_test, y_test, model=model, support=ls.supports.Nearest(30), budget=10**9)
+        for text in ("without Refit", "a compiled model", "n_jobs=-1", "max_size=10"):
+            assert text in plan.faster
+        assert plan.faster in repr(plan)
+        assert ls.plan(X, y, X_test, y_test, model="knn").faster == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,17 +11,21 @@ from localshapley.compiling import Stopwatch
 from localshapley.errors import warn
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Run
-from localshapley.methods.settings import Settings
+from localshapley.methods.settings import DEFAULT_TOL, Settings
+from localshapley.progress import is_wanted
 from localshapley.stopping import Look
 from localshapley.wording import duration, in_words
 from localshapley.workers import Bench, Work
 
+SMALL_SUPPORT = 10
+"""Supports of this size have no more than 1,024 subsets."""
 FEW_TESTS = 8
 """A forecast from fewer test rows would say next to nothing."""
 
 
 def first_round(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, watch: Stopwatch) -> float:
-    """Trainings until the first estimate that a limit of time allows; warns where it takes more."""
+    """Trainings until the first estimate that a limit of time allows; says what takes long, warns of what is late."""
+    say_if_long(run, graph, bench, settings)
     limit = settings.max_seconds
     if limit is None or run.counts != "trainings":
         return np.inf
@@ -32,6 +37,34 @@ def first_round(run: Run, graph: SupportGraph, bench: Bench, settings: Settings,
             "take less."
         )
     return max((0.9 * limit - watch.elapsed) / pace, least)
+
+
+def say_if_long(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, most: float = 60.0) -> None:
+    """Say on standard error what a run takes that takes longer than `most` seconds, and what would be faster."""
+    if not is_wanted(settings.progress) or run.counts != "trainings":
+        return
+    n, pace = run.total or run.first_look, bench.pace(graph, settings.seed, patience=0.2)
+    if n * pace > most:
+        until = "" if run.total else " until the first estimate"
+        print(
+            f"localshapley: {in_words(n)} trainings of {duration(pace)} take about {duration(n * pace)}{until}; "
+            f"{what_is_faster(run, graph, bench, settings)}.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def what_is_faster(run: Run, graph: SupportGraph, bench: Bench, settings: Settings) -> str:
+    """What would make a run shorter, in words."""
+    ways = [bench.trainer.faster] if bench.trainer.faster else []
+    if graph.sizes.max(initial=0) > SMALL_SUPPORT:
+        ways.append(f"smaller supports (max_size={SMALL_SUPPORT})")
+    if not run.samples:
+        ways.append("sampling (method='auto', tol=0.1)")
+    elif settings.tol is not None and settings.tol < DEFAULT_TOL:
+        ways.append(f"a larger tol than {settings.tol:g}")
+    ways.append("fewer test rows")
+    return "faster: " + ", ".join(ways)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs, parallel_config
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
@@ -89,6 +90,7 @@ class EstimatorTrainer(Trainer):
         self.name = f"{type(final_step(estimator)).__name__} (scikit-learn fit)"
         self.n_jobs = effective_n_jobs(n_jobs)
         self.is_random = has_random_state(estimator)
+        self.faster = _faster(estimator, self.n_jobs)
         self._estimator = seeded(estimator, task.seed)
         self._task = task
         self._skip_errors = skip_errors
@@ -136,6 +138,17 @@ class EstimatorTrainer(Trainer):
             counts.skipped += 1
             counts.first_skipped = counts.first_skipped or f"rows {rows.tolist()}: {what}"
         return None
+
+
+def _faster(estimator: Any, n_jobs: int) -> str:
+    """What would train faster than clones of an estimator."""
+    ways = []
+    if isinstance(estimator, Pipeline):
+        ways.append("the pipeline without Refit, so that only its last step is trained")
+    ways.append("a compiled model (docs: concepts/compiled)")
+    if n_jobs == 1:
+        ways.append("all cores (n_jobs=-1)")
+    return ", ".join(ways)
 
 
 def _fit(estimator: Any, task: Task, rows: Indices) -> Any:

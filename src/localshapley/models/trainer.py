@@ -103,6 +103,8 @@ class Trainer(ABC):
         What the user should know about how coalitions are trained.
     if_silent : str
         What to do about predictions that are NaN or infinite, where something can be done.
+    faster : str
+        What would train faster, if anything would.
     kernels : tuple of str
         The kernels that it calls, at most: what there is to compile before its first use on a machine.
     """
@@ -113,6 +115,7 @@ class Trainer(ABC):
     is_random: bool = False
     note: str = ""
     if_silent: str = ""
+    faster: str = ""
     kernels: tuple[str, ...] = ()
 
     @abstractmethod

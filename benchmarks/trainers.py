@@ -102,7 +102,8 @@ def main() -> None:
     print(f"{'coalitions per second':<38}{'plain':>9}{'compiled':>12}{'ratio':>9}{'difference':>12}{'differ':>9}")
     for name, data, model, score, sizes, n_tests, n_plain, n_compiled in rows:
         slow, fast, worst, differ = rates(data, model, score, sizes, n_tests, n_plain // share, n_compiled // share)
-        print(f"{name:<38}{slow:>9,.0f}{fast:>12,.0f}{fast / slow:>9.0f}{worst:>12.1e}{differ:>9.2%}", flush=True)
+        plain = f"{slow:,.0f}" if slow > 10 else f"{slow:.1f}"
+        print(f"{name:<38}{plain:>9}{fast:>12,.0f}{fast / slow:>9.0f}{worst:>12.1e}{differ:>9.2%}", flush=True)
     print()
     print(f"{'end to end, tol=0.1':<44}{'supports':>9}{'time':>10}{'trainings':>12}  {'error':>8}   the paper (LSMR-A)")
     end_to_end("SVM (RBF), Breast Cancer 398/171, Kernel(0.5)", cancer, SVC(), "251 s, 0.4M", method="sample")

@@ -70,8 +70,8 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("rows", KINDS)
     def test_classifiers_on_rows_made_to_be_hard(self, kind, rows):
         task = made_up(rows, np.random.default_rng(1))
-        for seed in range(3):
-            coalitions = some_coalitions(task, 20, (1, 40), seed)
+        for seed in range(2):
+            coalitions = some_coalitions(task, 15, (1, 40), seed)
             assert differences(kind(n_estimators=5, random_state=seed), task, coalitions) == 0
 
     @pytest.mark.parametrize("kind", REGRESSORS, ids=name_of)
@@ -80,14 +80,14 @@ class TestAgainstScikitLearn:
         """Fractions and repeated values: rounding errors decide between splits, and the order of sums between them."""
         rng = np.random.default_rng(2)
         task = made_up(rows, rng, y=np.round(rng.normal(size=60), 1))
-        for seed in range(3):
-            coalitions = some_coalitions(task, 20, (1, 40), seed)
+        for seed in range(2):
+            coalitions = some_coalitions(task, 15, (1, 40), seed)
             assert differences(kind(n_estimators=5, random_state=seed), task, coalitions) == 0
 
     @pytest.mark.parametrize("kind", [*CLASSIFIERS, *REGRESSORS], ids=name_of)
     def test_a_hundred_trees_on_few_rows(self, kind):
         task = real("diabetes" if kind in REGRESSORS else "cancer")
-        assert differences(kind(n_estimators=100, random_state=0), task, some_coalitions(task, 12, (1, 20))) == 0
+        assert differences(kind(n_estimators=100, random_state=0), task, some_coalitions(task, 8, (1, 20))) == 0
 
     @pytest.mark.parametrize(
         "settings",
@@ -123,7 +123,7 @@ class TestAgainstScikitLearn:
         for kind in (RandomForestClassifier, ExtraTreesClassifier, RandomForestRegressor, ExtraTreesRegressor):
             model = kind(**{"n_estimators": 4, "random_state": 0, **settings})
             task = tasks[kind in REGRESSORS]
-            assert differences(model, task, some_coalitions(task, 20, (1, 40))) == 0
+            assert differences(model, task, some_coalitions(task, 12, (1, 40))) == 0
 
     @pytest.mark.parametrize("criterion", ["entropy", "log_loss"])
     @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier], ids=name_of)

@@ -62,7 +62,7 @@ def find_split(
         Position of the first row on the right, once the rows are split.
     threshold : float
     latest : int
-        The last column by which rows have been moved.
+        The last column that was read.
     n_constant : int
         Columns in front of `drawn` that are constant.
     state : int

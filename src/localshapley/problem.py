@@ -34,6 +34,7 @@ from localshapley.inputs.model import (
 )
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task, make_task
+from localshapley.models.cluster import need_workers
 from localshapley.models.dispatch import as_model
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
@@ -150,6 +151,7 @@ def pose(
     if owners is not None:
         held = Owners(owners, task.X.shape[0])
         notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
+    need_workers()  # scikit-learn asks joblib how many there are, too
     trials: list[Trial] = []
     if checked.folds is None:
         support, found = _find_supports(support, task, estimator, raw, raw_test, notes, trials)

@@ -41,3 +41,13 @@ def report(name: str, ended: Counter[str]) -> str:
     """The counts in lines."""
     lines = [f"  {count:5} {how}" for how, count in sorted(ended.items())]
     return "\n".join([f"{name}: {sum(ended.values())} trials", *lines])
+
+
+def ended_well(name: str, n_trials: int) -> Counter[str]:
+    """Run the trials of a script of this folder, print how they ended, and see that none went wrong."""
+    ended = run_batches(str(Path(__file__).with_name(f"{name}.py")), n_trials)
+    print(report(name, ended))
+    wrong = [how for how in ended if how.startswith(("WRONG", "CRASHED"))]
+    assert not wrong, "\n".join(wrong)
+    assert sum(ended.values()) == n_trials
+    return ended

@@ -1,27 +1,15 @@
-"""Damaged files and full disks, in other processes: a few trials in each run of the tests, all in the long one."""
+"""Trials of what can go wrong, in other processes: a few in each run of the tests, all in the long one."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from faults import full_disk
-from faults.batches import report, run_batches
+from faults.batches import ended_well
 
-HERE = Path(__file__).parent
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
-
-
-def ended_well(name: str, n_trials: int) -> set[str]:
-    """Run trials, print how they ended, and return the ways."""
-    ended = run_batches(str(HERE / f"{name}.py"), n_trials)
-    print(report(name, ended))
-    wrong = [how for how in ended if how.startswith(("WRONG", "CRASHED"))]
-    assert not wrong, "\n".join(wrong)
-    assert sum(ended.values()) == n_trials
-    return set(ended)
 
 
 def test_fifty_damaged_valuations():
@@ -35,6 +23,12 @@ def test_fifty_damaged_stores():
 @needs_fork
 def test_a_disk_that_is_full_at_some_moment():
     assert len(ended_well("full_disk", 12)) > 2
+
+
+@needs_fork
+def test_a_run_that_is_killed_eight_times():
+    ended = ended_well("kills", 8)
+    assert {how.partition(",")[0] for how in ended} == {"killed in the first write", "killed with one process"}
 
 
 @needs_fork
@@ -59,3 +53,23 @@ def test_five_hundred_damaged_stores(capsys):
 def test_a_disk_that_is_full_at_any_moment(capsys):
     with capsys.disabled():
         assert len(ended_well("full_disk", 60)) > 3
+
+
+@pytest.mark.long
+@needs_fork
+def test_two_hundred_kills(capsys):
+    with capsys.disabled():
+        ended = ended_well("kills", 200)
+    assert {how.partition(",")[0] for how in ended} == {
+        f"killed {who}" for who in ("in the first write", "with one process", "with two processes")
+    }
+    assert sum(count for how, count in ended.items() if "scores in the store" in how) >= 150
+
+
+@pytest.mark.long
+@needs_fork
+def test_twenty_dead_workers(capsys):
+    pytest.importorskip("dask.distributed", reason="Dask is an extra")
+    with capsys.disabled():
+        ended = ended_well("dead_workers", 20)
+    assert sorted(ended.values()) == [10, 10]  # of processes, and of a Dask cluster

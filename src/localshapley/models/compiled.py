@@ -16,7 +16,8 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.task import UNKNOWN, Task
-from localshapley.models.trainer import Counts, Trained, Trainer, on_cluster
+from localshapley.models.cluster import n_processes, on_cluster
+from localshapley.models.trainer import Counts, Trained, Trainer
 
 PARTS_PER_THREAD = 8
 
@@ -59,7 +60,7 @@ class CompiledTrainer(Trainer):
         self._task = task
         self._codes = np.zeros(len(task.y), dtype=np.int64) if task.codes is None else plain(task.codes, np.int64)
         # Threads here; on a cluster (joblib's backend is then Dask) one process for each core.
-        self.n_jobs = effective_n_jobs(n_jobs) if on_cluster() else 1
+        self.n_jobs = n_processes(n_jobs) if on_cluster() else 1
         self._n_threads = 1 if self.n_jobs > 1 else cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
 
     @classmethod
@@ -84,6 +85,11 @@ class CompiledTrainer(Trainer):
         """Train and score coalitions in this process."""
         parts = coalitions.bounded(self.max_predictions // self._task.n_outputs)
         return Trained.joined([self._train_part(part) for part in parts], [len(part) for part in parts])
+
+    def trivial(self, coalitions: Coalitions) -> AnyArray:
+        """Which coalitions are empty, or of one class."""
+        is_trivial: AnyArray = self._task.outcomes(coalitions.indptr, coalitions.players) != UNKNOWN
+        return is_trivial
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays from another process may be read-only, and kernels would be compiled again for these.

@@ -8,18 +8,19 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs, parallel_config
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
-from localshapley.arrays import Floats, Indices
+from localshapley.arrays import AnyArray, Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
 from localshapley.inputs.model import final_step, has_random_state, seeded, takes_kernel
 from localshapley.inputs.task import NOTHING, UNKNOWN, Task, one_hot
+from localshapley.models.cluster import n_processes
 from localshapley.models.model import Model
 from localshapley.models.trainer import Counts, Trained, Trainer
 
@@ -88,7 +89,7 @@ class EstimatorTrainer(Trainer):
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (scikit-learn fit)"
-        self.n_jobs = effective_n_jobs(n_jobs)
+        self.n_jobs = n_processes(n_jobs)
         self.is_random = has_random_state(estimator)
         self.faster = _faster(estimator, self.n_jobs)
         self._estimator = seeded(estimator, task.seed)
@@ -117,6 +118,11 @@ class EstimatorTrainer(Trainer):
         failed = (outcome == NOTHING) & (np.diff(coalitions.indptr) > 0)
         failed[np.repeat(np.arange(len(coalitions)), per_test)[silent]] = True
         return Trained(scores, counts, np.flatnonzero(failed).tolist())
+
+    def trivial(self, coalitions: Coalitions) -> AnyArray:
+        """Which coalitions are empty, or of one class."""
+        is_trivial: AnyArray = self._task.outcomes(coalitions.indptr, coalitions.players) != UNKNOWN
+        return is_trivial
 
     def _alone(self) -> AbstractContextManager[Any]:
         """A context in which estimators do not run in parallel themselves, if coalitions already do."""

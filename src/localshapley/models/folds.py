@@ -72,6 +72,11 @@ class FoldsTrainer(Trainer):
         self.fold_of_test: Ints = np.repeat(np.arange(len(folds)), sizes)[order]
         self._place_of_test = np.concatenate([np.arange(size) for size in sizes])[order].astype(np.int32)
 
+    def trivial(self, coalitions: Coalitions) -> AnyArray:
+        """Which coalitions are empty, or of one class."""
+        is_trivial: AnyArray = self._task.outcomes(coalitions.indptr, coalitions.players) != UNKNOWN
+        return is_trivial
+
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
         cut = ByFold(coalitions, self.fold_of_test)
@@ -85,8 +90,7 @@ class FoldsTrainer(Trainer):
                 scores[of_test == fold] = found.scores
                 out.counts.add(found.counts)
                 out.stand_ins += mine[found.stand_ins].tolist()
-        known = self._task.outcomes(coalitions.indptr, coalitions.players)
-        out.counts.trivial = int((known != UNKNOWN).sum())
+        out.counts.trivial = int(self.trivial(coalitions).sum())
         return cut.together(out)
 
     def _within(self, coalitions: Coalitions, which: Ints, fold: int) -> Coalitions:

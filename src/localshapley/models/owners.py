@@ -92,6 +92,10 @@ class OwnersTrainer(Trainer):
         self._inner, self._owners = inner, owners
         self._allowed, self._fold_of_test = allowed, fold_of_test
 
+    def trivial(self, coalitions: Coalitions) -> AnyArray:
+        """Which coalitions need no training, whatever the fold."""
+        return self._inner.trivial(self._owners.rows_of(coalitions))
+
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process; with folds, once for each fold that has a test row of it."""
         if self._allowed is None or self._fold_of_test is None:

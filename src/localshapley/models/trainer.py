@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from joblib.parallel import get_active_backend
 from scipy import sparse
 
-from localshapley.arrays import Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
 
@@ -122,6 +121,10 @@ class Trainer(ABC):
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
 
+    def trivial(self, coalitions: Coalitions) -> AnyArray:
+        """Which coalitions need no training, as one flag each; they take no time worth counting."""
+        return np.zeros(len(coalitions), dtype=bool)
+
     def evaluate(self, coalitions: Coalitions) -> Floats:
         """Scores alone: one number for each test row of each coalition, flat."""
         return self.train(coalitions).scores
@@ -230,8 +233,3 @@ class Walker(Protocol):
         n_scores : int
             Scores needed.
         """
-
-
-def on_cluster() -> bool:
-    """Whether joblib has been told to work on a Dask cluster."""
-    return hasattr(get_active_backend()[0], "data_futures")

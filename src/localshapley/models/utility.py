@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
+from localshapley.models.cluster import n_processes
 from localshapley.models.trainer import Trained, Trainer
 
 Utility: TypeAlias = Callable[[Indices, Indices], Floats]
@@ -45,7 +45,7 @@ class UtilityTrainer(Trainer):
     def __init__(self, utility: Utility, n_jobs: int | None = None) -> None:
         self.name = getattr(utility, "__name__", type(utility).__name__)
         self._utility = utility
-        self.n_jobs = effective_n_jobs(n_jobs)
+        self.n_jobs = n_processes(n_jobs)
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Score coalitions in this process."""

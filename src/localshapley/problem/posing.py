@@ -20,6 +20,7 @@ from localshapley.inputs.model import (
 )
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task
+from localshapley.models.cluster import need_workers
 from localshapley.models.fixed import Fixed
 from localshapley.models.folds import FoldsTrainer
 from localshapley.models.owners import Owners, OwnersTrainer
@@ -71,6 +72,7 @@ def pose(
     if owners is not None:
         held = Owners(owners, task.X.shape[0])
         notes += check_order("owners", owners, "X" if index_of(raw) is not None else "y", index_of(raw, y))
+    need_workers()  # scikit-learn asks joblib how many there are, too
     if isinstance(checked.model, Fixed):
         fixed = pose_fixed(checked, checked.model, support, n_jobs)
         return fixed if held is None else _of_owners(fixed, held)

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from concurrent.futures.process import BrokenProcessPool
 from itertools import count
@@ -15,42 +14,15 @@ from itertools import count
 import joblib
 import numpy as np
 import pytest
-from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 import naive
 from localshapley.coalitions.exact import Pivots
-from localshapley.engine import play
-from localshapley.methods import read_settings
 from localshapley.models.trainer import Counts, Trained, Trainer
-from localshapley.problem.posing import pose
-from localshapley.store.replay import opened
 from localshapley.supports.nearest import nearest_rows
-from localshapley.workers import BatchSizer, Bench
-
-X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
-X_TEST, Y_TEST = X_TEST[:8], Y_TEST[:8]
-SUPPORT = ls.supports.Nearest(7)
-
-
-class Tree(DecisionTreeClassifier):
-    """A tree that is never compiled."""
-
-
-class MortalTree(DecisionTreeClassifier):
-    """A tree that kills its process as often as the folder has files, or always if one says so."""
-
-    def __init__(self, folder="", random_state=0):
-        super().__init__(random_state=random_state)
-        self.folder = folder
-
-    def fit(self, X, y):
-        for name in sorted(os.listdir(self.folder)) if len(y) < len(X_TEST) else []:
-            if name != "always":
-                os.remove(os.path.join(self.folder, name))
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().fit(X, y)
+from localshapley.workers import Bench
+from workers.runs import X_TEST, Y_TEST, MortalTree, X, Y, run, run_with, same_bits
 
 
 class RefusingTree(DecisionTreeClassifier):
@@ -66,29 +38,6 @@ class RefusingTree(DecisionTreeClassifier):
 SUPPORTS = nearest_rows(X, X_TEST, 7)
 MIXED = next(support for support in SUPPORTS if len(set(Y[support].tolist())) > 1)
 PAIR = (int(MIXED[0]), int(next(z for z in MIXED if Y[z] != Y[MIXED[0]])))
-
-
-def run(**settings):
-    about = {"model": Tree(random_state=0), "support": SUPPORT, "method": "exact", **settings}
-    return ls.value(X, Y, X_TEST, Y_TEST, **about)
-
-
-def run_with(limits, store=None, progress=None, **settings):
-    """The same, exact, with limits of the bench."""
-    problem = pose(X, Y, X_TEST, Y_TEST, **{"model": Tree(random_state=0), "support": SUPPORT, **settings})
-    with opened(store, problem.contents) as memory:
-        return play(problem.graph, Bench(problem.trainer, memory, **limits), read_settings("exact", progress=progress))
-
-
-@pytest.fixture
-def store(tmp_path):
-    """A store that is used however quick the trainings are."""
-    with ls.Store(tmp_path / "run.db", fastest=0) as file:
-        yield file
-
-
-def same_bits(a, b):
-    return (a.values == b.values).all() and (a.stderr == b.stderr).all()
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
@@ -115,10 +64,12 @@ class Sleeper(Trainer):
         turn = next(self.turn)
         time.sleep(0.02 / (1 + turn))
         scores = coalitions.tests + 0.5 * np.repeat(np.diff(coalitions.indptr), np.diff(coalitions.test_indptr))
-        return Trained(scores, Counts(failed=1, first_failure=f"turn {turn}"))
+        return Trained(scores, Counts(failed=len(coalitions), first_failure=str(coalitions.coalition(0))))
 
 
-def test_batches_come_back_in_their_order():
+@pytest.mark.parametrize("late", [2.0, -1.0], ids=["whole", "in parts"])
+def test_batches_come_back_in_their_order(late, monkeypatch):
+    monkeypatch.setattr("localshapley.workers.pieces.LATE", late)  # below 0, every job is cut after its first part
     graph = ls.SupportGraph([range(8), range(4, 12)])
     with joblib.parallel_config(backend="threading"):
         found = list(Bench(Sleeper()).score(Pivots(graph)))
@@ -128,29 +79,9 @@ def test_batches_come_back_in_their_order():
     assert np.concatenate([f.batch.players for f in found]).tolist() == alone.players.tolist()
     expected = alone.tests + 0.5 * np.repeat(np.diff(alone.indptr), np.diff(alone.test_indptr))
     assert np.concatenate([f.scores for f in found]).tolist() == expected.tolist()
-    assert sum(f.done.counts.failed for f in found) == len(found)
-    assert found[0].done.counts.first_failure == "turn 0"  # what happened comes back in the same order
-
-
-class TestBatchSizer:
-    def test_it_grows_fourfold_at_most_and_settles_at_the_target(self):
-        sizer, sizes = BatchSizer(1.0, 2**14), []
-        for _ in range(12):
-            sizes.append(sizer.size)
-            sizer.learn(sizer.size, 0.002 * sizer.size)
-        assert sizes[:3] == [16, 64, 256]
-        assert sizes[-1] == 500
-
-    def test_it_follows_when_trainings_slow_down(self):
-        sizer = BatchSizer(1.0, 2**14)
-        for each in [0.001] * 8 + [0.1] * 8:
-            sizer.learn(sizer.size, each * sizer.size)
-        assert 9 <= sizer.size <= 12
-
-    def test_one_slow_training_is_a_piece(self):
-        sizer = BatchSizer(1.0, 2**14)
-        sizer.learn(16, 1600.0)
-        assert sizer.size == 1
+    for each in found:  # what happened comes back in the same order
+        assert each.done.counts.failed == len(each.batch)
+        assert each.done.counts.first_failure == str(each.batch.coalition(0))
 
 
 class TestWorkersThatDie:
@@ -172,9 +103,17 @@ class TestWorkersThatDie:
                 raise BrokenProcessPool("they died")
                 yield
 
-        monkeypatch.setattr("localshapley.workers.joblib.Parallel", Closing)
+        monkeypatch.setattr("localshapley.workers.processes.joblib.Parallel", Closing)
         with pytest.raises(ls.TrainingError, match="died 3 times in a row"):
             run(model=MortalTree(""), n_jobs=2)
+
+    def test_plans_say_so_too(self, monkeypatch):
+        def broken(n_jobs):
+            raise BrokenProcessPool("they died")
+
+        monkeypatch.setattr("localshapley.workers.bench.joblib.Parallel", broken)
+        with pytest.raises(ls.TrainingError, match=r"worker processes died \(BrokenProcessPool\); out of memory"):
+            ls.plan(X, Y, X_TEST, Y_TEST, model=MortalTree(""), n_jobs=2)
 
     def test_three_times_are_enough(self, tmp_path):
         (tmp_path / "always").touch()
@@ -310,56 +249,3 @@ def test_data_travel_once_and_not_with_every_piece():
     v = run_with({"max_batch": 16}, model=LadenTree(Payload()), n_jobs=2)
     assert v.cost.trainings > 500  # dozens of pieces
     assert 1 <= Payload.packed <= 3
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    distributed = pytest.importorskip("dask.distributed", reason="Dask is an extra")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, processes=True) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
-
-
-class TestDask:
-    @pytest.mark.parametrize("settings", [{}, {"method": "sample", "budget": 400}], ids=["exact", "sample"])
-    def test_same_bits_as_in_one_process(self, cluster, settings):
-        one = run(**settings)
-        with joblib.parallel_config(backend="dask"):
-            other = run(**settings)
-        assert same_bits(one, other)
-        assert one.cost.trainings == other.cost.trainings
-
-    def test_compiled_trainers_go_to_the_cluster_too(self, cluster):
-        one = run(model=SVC())
-        with joblib.parallel_config(backend="dask"):
-            other = run(model=SVC())
-        assert "compiled" in other.cost.trainer
-        assert same_bits(one, other)
-
-    def test_with_a_store(self, cluster, store):
-        with joblib.parallel_config(backend="dask"):
-            first, again = run(store=store), run(store=store)
-        assert again.cost.trainings == 0
-        assert same_bits(first, again)
-
-    def test_nothing_is_left_on_the_cluster(self, cluster):
-        with joblib.parallel_config(backend="dask") as config:
-            run()
-            assert config["backend"].data_futures == {}
-
-    def test_a_worker_that_is_killed_changes_nothing(self, cluster):
-        one = run(support=ls.supports.Nearest(8))
-        pids = list(cluster.run(os.getpid).values())
-        killed = threading.Event()
-
-        def kill(done, total):
-            if done > 100 and not killed.is_set():
-                killed.set()
-                os.kill(pids[0], signal.SIGKILL)
-
-        with joblib.parallel_config(backend="dask"):
-            other = run_with({"max_batch": 32}, support=ls.supports.Nearest(8), progress=kill)
-        assert killed.is_set()
-        assert same_bits(one, other)

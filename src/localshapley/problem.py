@@ -35,7 +35,7 @@ from localshapley.inputs.model import (
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
-from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag
+from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.models.model import Model
 from localshapley.models.owners import Owners, OwnersTrainer
@@ -194,7 +194,7 @@ def pose(
 
 def _pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: int | None) -> RowsProblem:
     """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
-    if support is not None and not isinstance(support, Everything):
+    if support not in (None, Everything()):
         raise InvalidArgumentError(
             f"support {support!r} is not for models.Fixed: exactly the leaf mates of a test row matter to it; leave "
             "support out."
@@ -228,7 +228,7 @@ def _pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs:
         notes=[*checked.notes, *([trainer.note] if trainer.note else [])],
         digests=checked.digests,
         skill=_skill(trials, task),
-        oob_scores=(lambda: _scores_of_rows(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
+        oob_scores=(lambda: scores_out_of_bag(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
         task=task,
         source=source,
         estimator=model.estimator,
@@ -273,13 +273,6 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
     tests = _sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)
     trials.append(_as_trial(predict_out_of_bag(grown, tests), checked.task, tests))
     return task, [grown]
-
-
-def _scores_of_rows(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
-    """Scores of all rows out of bag; of those that no tree judges, as if nothing had been learnt."""
-    found = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
-    found[grown.n_judges > 0] = trainer.totals[1]
-    return found
 
 
 def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:

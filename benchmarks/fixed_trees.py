@@ -81,7 +81,7 @@ def flipped(y, share):
 
 def correlations(quick, jobs):
     """Rank correlation of fixed with retrained values, on labels as they are and with a tenth of them wrong."""
-    n, many, few = (150, 4_000, 200) if quick else (500, 100_000, 2_000)
+    n, many, few = (150, 4_000, 200) if quick else (500, 100_000, 1_500)
     sets = {
         "Iris": ls.datasets.load("iris"),
         "Breast Cancer": ls.datasets.load("breast_cancer"),
@@ -118,7 +118,7 @@ def main() -> None:
     elif given.million:
         n = 50_000 if given.quick else 1_000_000
         X, y = make_classification(n, n_features=20, n_informative=10, flip_y=0.05, random_state=0)
-        timed(X.astype(np.float32), y, forest, f"{n:,} rows, 20 columns")
+        timed(X.astype(np.float32), y, forest.set_params(verbose=1), f"{n:,} rows, 20 columns")
     else:
         data = ls.datasets.load("adult", n_train=32_000, n_test=1)
         timed(data.X, data.y, forest, "Adult, 32,000 rows")

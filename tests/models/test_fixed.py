@@ -447,10 +447,11 @@ class TestRefusals:
         with pytest.raises(ls.InvalidArgumentError, match="not in the bag of every tree, and there are none"):
             ls.value(X, y, model=Fixed(forest), cv="oob")
 
-    def test_supports(self):
+    @pytest.mark.parametrize("support", [ls.supports.Nearest(3), ls.supports.Everything(max_size=3)], ids=str)
+    def test_supports(self, support):
         X, y, X_test, y_test = rows(0)
         with pytest.raises(ls.InvalidArgumentError, match="leaf mates of a test row matter"):
-            ls.value(X, y, X_test, y_test, model=Fixed(DecisionTreeClassifier()), support=ls.supports.Nearest(3))
+            ls.value(X, y, X_test, y_test, model=Fixed(DecisionTreeClassifier()), support=support)
 
     def test_update(self):
         X, y, X_test, y_test = rows(0)

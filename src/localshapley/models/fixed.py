@@ -215,3 +215,10 @@ def predict_out_of_bag(grown: Grown, rows: Ints) -> AnyArray:
     if is_classifier(final):
         return final.classes_[votes.argmax(axis=1)]  # type: ignore[no-any-return]
     return votes / grown.n_judges[rows]  # type: ignore[no-any-return]
+
+
+def scores_out_of_bag(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
+    """Scores of all rows of a task by the trees that have not seen them; as if nothing were learnt, if all have."""
+    found = task.score_nothing_learnt(np.arange(len(grown.rows), dtype=np.int32))
+    found[grown.n_judges > 0] = trainer.totals[1]
+    return found

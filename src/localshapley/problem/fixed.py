@@ -8,7 +8,6 @@ from hashlib import blake2b
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from localshapley.arrays import Floats
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.folds import order_of_tests, training_rows
@@ -16,7 +15,7 @@ from localshapley.inputs.model import (
     train_reference,
 )
 from localshapley.inputs.task import Task
-from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag
+from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
@@ -29,7 +28,7 @@ from localshapley.supports.given import Everything
 
 def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: int | None) -> RowsProblem:
     """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
-    if support is not None and not isinstance(support, Everything):
+    if support not in (None, Everything()):
         raise InvalidArgumentError(
             f"support {support!r} is not for models.Fixed: exactly the leaf mates of a test row matter to it; leave "
             "support out."
@@ -63,7 +62,7 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
         notes=[*checked.notes, *([trainer.note] if trainer.note else [])],
         digests=checked.digests,
         skill=skill_of(trials, task),
-        oob_scores=(lambda: _scores_of_rows(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
+        oob_scores=(lambda: scores_out_of_bag(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
         task=task,
         source=source,
         estimator=model.estimator,
@@ -108,10 +107,3 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
     tests = sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)
     trials.append(as_trial(predict_out_of_bag(grown, tests), checked.task, tests))
     return task, [grown]
-
-
-def _scores_of_rows(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
-    """Scores of all rows out of bag; of those that no tree judges, as if nothing had been learnt."""
-    found = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
-    found[grown.n_judges > 0] = trainer.totals[1]
-    return found

@@ -1,14 +1,14 @@
 # make demo: install into .venv, value a bundled data set, write a report
-# make test: install everything into .venv-test and run all tests but the long ones
+# make test: install everything into .venv-test and run all tests but the slow and the long ones
+# make test-slow: experiments at their quick sizes, workers that die, compiling from nothing
 # make test-long: many seeds, many killed processes, a wheel in an environment of its own
-# make test-experiments: the experiments that take longest, at their quick sizes
 # make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies
-# make coverage: all tests but the long ones, and which lines they run
+# make coverage: all tests but the slow and the long ones, and which lines they run
 # make wheel: sdist and wheel into dist/, checked
 # make test-wheel: the wheel in an empty environment runs what the README shows
 PYTHON ?= python3
 PYTEST = .venv-test/bin/python -m pytest --numprocesses auto --dist worksteal
-.PHONY: demo test test-long test-experiments test-pythons test-wheel coverage wheel lint docs results clean
+.PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -20,8 +20,8 @@ test: .venv-test/installed
 test-long: .venv-test/installed
 	$(PYTEST) -m long tests
 
-test-experiments: .venv-test/installed
-	$(PYTEST) -m long tests/test_experiments.py
+test-slow: .venv-test/installed
+	$(PYTEST) -m slow tests
 
 test-wheel: .venv-test/installed
 	.venv-test/bin/python -m pytest -m long tests/test_wheel.py

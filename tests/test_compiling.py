@@ -97,6 +97,7 @@ print(json.dumps([[str(w.message) for w in caught if w.category is ls.LocalShapl
 """
 
 
+@pytest.mark.slow
 def test_without_a_folder_for_the_cache_everything_works_and_one_warning_says_what_to_do():
     done = subprocess.run([sys.executable, "-c", WITHOUT_CACHE], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -36,6 +36,7 @@ def table(shifted):
     return pd.read_csv(shifted / "distribution_shift.csv")
 
 
+@pytest.mark.slow
 def test_the_shift_experiment_has_a_row_for_each_model_shift_and_estimator(table):
     keys = table[["model", "shift", "estimator"]]
     assert len(table) == 2 * 2 * 3
@@ -44,6 +45,7 @@ def test_the_shift_experiment_has_a_row_for_each_model_shift_and_estimator(table
     assert set(table["shift"]) == {0.0, 4.0}
 
 
+@pytest.mark.slow
 def test_variances_are_finite_and_positive_and_budgets_kept(table):
     for side in ("global", "local"):
         assert np.isfinite(table[f"variance_{side}"]).all()
@@ -52,12 +54,14 @@ def test_variances_are_finite_and_positive_and_budgets_kept(table):
     np.testing.assert_allclose(table["ratio"], table["variance_global"] / table["variance_local"], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_supports_within_a_radius_shrink_with_the_shift_and_nearest_ones_do_not(table):
     support = table.groupby(["model", "shift"])["support"].first()
     assert support["radius", 4.0] < support["radius", 0.0] / 4
     assert support["knn", 4.0] == support["knn", 0.0] == 10
 
 
+@pytest.mark.slow
 def test_at_the_largest_shift_local_sampling_has_the_smaller_variance_at_equal_trainings(table):
     far = table[(table["shift"] == 4) & table["estimator"].isin(["pivot", "sample"])]
     assert len(far) == 4
@@ -66,17 +70,20 @@ def test_at_the_largest_shift_local_sampling_has_the_smaller_variance_at_equal_t
     assert (radius[4.0] > 2 * radius[0.0]).all()
 
 
+@pytest.mark.slow
 def test_without_shift_large_local_games_have_the_larger_variance(table):
     near = table[(table["shift"] == 0) & (table["model"] == "radius") & (table["estimator"] != "pivot")]
     assert (near["ratio"] + 4 * near["ratio_stderr"] < 1).all()
 
 
+@pytest.mark.slow
 def test_a_draw_of_an_exactly_local_model_varies_no_more_globally_than_locally(table):
     own = table[(table["model"] == "radius") & (table["estimator"] == "permutations")]
     assert (np.abs(own["ratio_per_draw"] - 1) < 5 * own["ratio_per_draw_stderr"]).all()
     assert (own["ratio_per_draw_stderr"] < 0.05).all()
 
 
+@pytest.mark.slow
 def test_the_page_has_its_command_and_the_plots_are_there(shifted):
     page = (shifted / "distribution_shift.md").read_text(encoding="utf-8")
     assert "python experiments/distribution_shift.py --quick" in page
@@ -123,6 +130,7 @@ def quick(tmp_path_factory):
     return table_of
 
 
+@pytest.mark.slow
 def test_local_values_go_with_global_ones(quick):
     table = quick("rq1_fidelity").set_index("workload")
     assert len(table) == 4 + 1  # and the paper's games, on a graph
@@ -132,6 +140,7 @@ def test_local_values_go_with_global_ones(quick):
     assert (table["ceiling"] <= 1).all()
 
 
+@pytest.mark.slow
 def test_values_select_better_than_chance(quick):
     table = quick("rq2_selection")
     assert len(table) == 4 * 9 + 1  # seven methods, two of them also balanced; and the paper's games, on a graph
@@ -143,7 +152,7 @@ def test_values_select_better_than_chance(quick):
     assert numbers.max() <= 100
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ours_needs_the_fewest_trainings(quick):
     table = quick("rq3_cost")
     assert len(table) == 4 * 6 + 1  # and exact values of weighted KNN
@@ -196,7 +205,7 @@ def test_accuracy_of_networks_that_never_saw_a_class():
     assert graph.accuracy_of(adjacency, X, y, alone, test, models.GCN(epochs=20)) == (y[test] == 1).mean()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_local_methods_hardly_grow_with_the_rows(quick):
     table = quick("scaling")
     ours = table[(table["model"] == "WKNN") & (table["method"] == "LSMR-A")].set_index("rows")["evaluations"]
@@ -205,6 +214,7 @@ def test_local_methods_hardly_grow_with_the_rows(quick):
     assert (widest > 10 * ours.loc[widest.index]).all()
 
 
+@pytest.mark.slow
 def test_larger_supports_are_nearer_to_global_values(quick):
     table = quick("rq4_support_size")
     pearson = table[table["support"] != "global"].set_index("support")["pearson"]
@@ -212,6 +222,7 @@ def test_larger_supports_are_nearer_to_global_values(quick):
     assert pearson.iloc[-1] > pearson.iloc[0] + 0.2
 
 
+@pytest.mark.slow
 def test_a_models_own_supports_do_best(quick):
     table = quick("rq5_alignment")
     own = table[table["workload"].str.startswith("weighted")].set_index("support")["pearson"]
@@ -219,7 +230,7 @@ def test_a_models_own_supports_do_best(quick):
     assert own["random"] < own["its own"] - 0.2
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_last_mechanisms_bring_most(quick):
     table = quick("ablation")
     assert table["workload"].nunique() == 3
@@ -232,6 +243,7 @@ def test_the_last_mechanisms_bring_most(quick):
         assert part["paper trainings"].notna().sum() == (0 if title.startswith("RBF") else 4)
 
 
+@pytest.mark.slow
 def test_distinct_subsets_per_test_row_fall(quick):
     table = quick("reuse")
     assert table["workload"].nunique() == 4
@@ -242,6 +254,7 @@ def test_distinct_subsets_per_test_row_fall(quick):
         assert part["reused"].iloc[-1] == part["reused"].max() > 0
 
 
+@pytest.mark.slow
 def test_values_find_flipped_labels(quick):
     table = quick("noise")
     mean = table.groupby("method")["average precision"].mean()
@@ -250,6 +263,7 @@ def test_values_find_flipped_labels(quick):
     assert table["average precision"].between(0, 1).all()
 
 
+@pytest.mark.slow
 def test_the_graph_experiment_compares_with_both_orders_of_in_run(quick):
     table = quick("cora").set_index("method")
     assert len(table) == 6

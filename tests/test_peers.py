@@ -15,11 +15,11 @@ import localshapley as ls
 FIXTURE = json.loads((Path(__file__).parent / "fixtures" / "twelve_player_tree.json").read_text())
 
 
-@pytest.mark.parametrize("library", ["shapiq", "pydvl"])
-def test_a_tree_game_of_twelve_players(library):
+@pytest.fixture(scope="module")
+def ours():
     X, y = load_iris(return_X_y=True)
     train, test = FIXTURE["train"], FIXTURE["test"]
-    v = ls.value(
+    return ls.value(
         X[train],
         y[train],
         X[test],
@@ -30,5 +30,9 @@ def test_a_tree_game_of_twelve_players(library):
         score="accuracy",
         empty=0.0,  # both libraries take the empty coalition to be worth 0
     )
-    assert v.cost.trainings == 2**12
-    np.testing.assert_allclose(v.values / len(test), FIXTURE[f"values_{library}"], atol=1e-10)
+
+
+@pytest.mark.parametrize("library", ["shapiq", "pydvl"])
+def test_a_tree_game_of_twelve_players(ours, library):
+    assert ours.cost.trainings == 2**12
+    np.testing.assert_allclose(ours.values / len(FIXTURE["test"]), FIXTURE[f"values_{library}"], atol=1e-10)

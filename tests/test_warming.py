@@ -53,6 +53,7 @@ def run(program, **environment):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_every_kernel_is_compiled_ahead_and_valuations_compile_nothing_more():
     """The types of what is compiled ahead are those that valuations call with."""
     pytest.importorskip("torch")

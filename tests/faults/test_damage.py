@@ -12,26 +12,31 @@ from faults.batches import ended_well
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 
+@pytest.mark.slow
 def test_fifty_damaged_valuations():
     assert "refused" in ended_well("damaged_valuations", 50)
 
 
+@pytest.mark.slow
 def test_fifty_damaged_stores():
     assert {"refused", "right", "the run continued without its store"} <= ended_well("damaged_stores", 50)
 
 
 @needs_fork
+@pytest.mark.slow
 def test_a_disk_that_is_full_at_some_moment():
     assert len(ended_well("full_disk", 12)) > 2
 
 
 @needs_fork
+@pytest.mark.slow
 def test_a_run_that_is_killed_eight_times():
     ended = ended_well("kills", 8)
     assert {how.partition(",")[0] for how in ended} == {"killed in the first write", "killed with one process"}
 
 
 @needs_fork
+@pytest.mark.slow
 def test_compiled_code_that_cannot_be_kept_is_used():
     assert full_disk.without_room_for_code().startswith("[[")
 

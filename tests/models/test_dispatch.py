@@ -392,6 +392,7 @@ print(json.dumps({"values": v.values.tolist(), "compiled": compiled[:first], "ag
 """
 
 
+@pytest.mark.slow
 def test_code_is_compiled_once_on_a_machine_and_the_user_is_told(tmp_path):
     """Two processes share an empty cache: the first compiles and says so, the second does neither."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

@@ -394,7 +394,11 @@ def valued(connection, store, method):
 
 @pytest.mark.parametrize(
     ("method", "kills"),
-    [("exact", 5), ("sample", 3), *(pytest.param(m, 25, marks=pytest.mark.long) for m in ("exact", "sample"))],
+    [
+        pytest.param("exact", 5, marks=pytest.mark.slow),
+        ("sample", 3),
+        *(pytest.param(m, 25, marks=pytest.mark.long) for m in ("exact", "sample")),
+    ],
 )
 def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(method, kills, tmp_path):
     context = multiprocessing.get_context("forkserver")

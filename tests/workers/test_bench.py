@@ -115,6 +115,7 @@ class TestWorkersThatDie:
         with pytest.raises(ls.TrainingError, match=r"worker processes died \(BrokenProcessPool\); out of memory"):
             ls.plan(X, Y, X_TEST, Y_TEST, model=MortalTree(""), n_jobs=2)
 
+    @pytest.mark.slow
     def test_three_times_are_enough(self, tmp_path):
         (tmp_path / "always").touch()
         with pytest.raises(ls.TrainingError, match="worker processes died 3 times in a row"):
@@ -191,7 +192,7 @@ class TestInterrupt:
         with pytest.raises(KeyboardInterrupt):
             ls.shapley(self.supports, Interrupted(5), method="sample", on_interrupt="return")
 
-    @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
     def test_ctrl_c_ends_the_run_and_all_batches_are_stored(self, n_jobs, tmp_path):
         code = f"""
             import signal, time, localshapley as ls

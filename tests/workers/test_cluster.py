@@ -54,6 +54,7 @@ class TestDask:
         cluster.sync(asyncio.sleep, 0)  # what is released is forgotten by another thread
         assert not cluster.futures
 
+    @pytest.mark.slow
     def test_a_worker_that_is_killed_changes_nothing(self, cluster):
         one = run(support=ls.supports.Nearest(8))
         pids = list(cluster.run(os.getpid).values())
@@ -69,6 +70,7 @@ class TestDask:
         assert killed.is_set()
         assert same_bits(one, other)
 
+    @pytest.mark.slow
     def test_workers_that_all_die_at_once_come_back_and_change_nothing(self, cluster):
         one = run()
         killed = threading.Event()

@@ -385,6 +385,16 @@ def test_wrong_settings_for_graphs(settings, message):
         in_run_nodes(*path_of_nodes(), **settings)
 
 
+def test_without_torch_the_extra_is_named(monkeypatch):
+    for name in ("torch", "localshapley.baselines.in_run", "localshapley.baselines.in_run_graph"):
+        monkeypatch.setitem(sys.modules, name, None if name == "torch" else sys.modules.get(name))
+        if name != "torch":
+            monkeypatch.delitem(sys.modules, name)
+    for name in ("in_run_shapley", "in_run_values", "in_run_nodes"):
+        with pytest.raises(ls.InvalidArgumentError, match=rf"baselines\.{name} needs PyTorch: pip install"):
+            getattr(ls.baselines, name)
+
+
 def test_torch_is_imported_when_it_is_needed():
     code = "import sys, localshapley as ls; ls.baselines.knn_shapley, ls.models; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -131,7 +131,7 @@ class TestMissingTargets:
         assert document["n_tests"] == 19
         assert "n5" not in [row["name"] for row in document["rows"]]
         assert "left out 6 rows of t.csv without a target 'label'" in document["preparation"]
-        assert "left out 1 rows of test.csv without a target 'label'" in document["preparation"]
+        assert "left out 1 row of test.csv without a target 'label'" in document["preparation"]
 
 
 class TestNamesThatRepeat:

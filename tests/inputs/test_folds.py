@@ -275,7 +275,7 @@ class TestOwners:
         ("owners", "message"),
         [
             (["a"] * 79, r"each of the 80 training rows; got shape \(79,\)"),
-            (["a"] * 79 + [None], "missing for 1 rows, first for row 79"),
+            (["a"] * 79 + [None], "missing for 1 row, first for row 79"),
             (np.zeros((80, 2)), "shape"),
         ],
     )

@@ -136,7 +136,7 @@ class TestTablesGivenToTasks:
 class TestNamesThatRepeat:
     def test_of_rows_are_noted(self):
         v = value(X.set_axis([*NAMES[:19], "r00"]), Y.to_numpy())
-        assert any("1 rows of X have a label that an earlier row has, first 'r00'" in note for note in v.notes)
+        assert any("1 row of X has a label that an earlier row has, first 'r00'" in note for note in v.notes)
 
     def test_of_columns_are_noted(self):
         v = value(X.set_axis(["a", "a"], axis=1), Y, X_TEST.set_axis(["a", "a"], axis=1))

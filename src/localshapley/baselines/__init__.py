@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from localshapley.baselines.knn import knn_shapley, threshold_knn_shapley
+from localshapley.errors import InvalidArgumentError
 from localshapley.methods.tmc import TMC
 
 if TYPE_CHECKING:
@@ -21,4 +22,9 @@ _HOME = {"in_run_nodes": "in_run_graph", "in_run_shapley": "in_run", "in_run_val
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"localshapley.baselines.{_HOME[name]}"), name)
+    try:
+        return getattr(import_module(f"localshapley.baselines.{_HOME[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise InvalidArgumentError(f"baselines.{name} needs PyTorch: pip install 'localshapley[torch]'.") from None

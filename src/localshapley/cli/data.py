@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from localshapley.cli.options import Run
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.inputs.tables import read_table
+from localshapley.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +156,7 @@ def _with_target(table: pd.DataFrame, path: Path, target: str, notes: list[str])
     if not there.any():
         raise LocalShapleyError(f"{path} has no row with a target {target!r}.")
     if not there.all():
-        notes.append(f"left out {int((~there).sum())} rows of {path.name} without a target {target!r}")
+        notes.append(f"left out {counted(int((~there).sum()), 'row')} of {path.name} without a target {target!r}")
     return table[there]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.errors import InvalidArgumentError
+from localshapley.wording import counted
 
 
 def index_of(*tables: Any) -> pd.Index | None:
@@ -68,8 +69,8 @@ def notes_on_names(X: Any) -> list[str]:
     if X.index.has_duplicates:
         again = X.index[X.index.duplicated()].tolist()
         notes.append(
-            f"{len(again)} rows of X have a label that an earlier row has, first {again[0]!r}; each row has a value "
-            "of its own, but labels do not tell them apart."
+            f"{counted(len(again), 'row')} of X {'have' if len(again) > 1 else 'has'} a label that an earlier row has, "
+            f"first {again[0]!r}; each row has a value of its own, but labels do not tell them apart."
         )
     if X.columns.has_duplicates:
         name = X.columns[X.columns.duplicated()][0]

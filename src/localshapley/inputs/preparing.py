@@ -17,6 +17,7 @@ from localshapley.errors import LocalShapleyError
 from localshapley.inputs.data import are_amounts
 from localshapley.inputs.numbers import check_size
 from localshapley.inputs.tables import distinct
+from localshapley.wording import counted
 
 MAX_CATEGORIES = 50
 """Maximum number of categories of a column that get a feature of their own; the rarest others share one."""
@@ -139,8 +140,8 @@ def _as_numbers(column: pd.Series) -> tuple[pd.Series | None, str]:
             return numbers, how
     if len(wrong) < (1 - MOSTLY) * len(given):
         raise LocalShapleyError(
-            f"column {column.name!r} holds numbers except in {len(wrong)} rows, first {wrong.iloc[0]!r} in row "
-            f"{wrong.index[0]}; fix or empty these cells, or give the column as a category if they are codes."
+            f"column {column.name!r} holds numbers except in {counted(len(wrong), 'row')}, first {wrong.iloc[0]!r} in "
+            f"row {wrong.index[0]}; fix or empty these cells, or give the column as a category if they are codes."
         )
     return None, ""
 
@@ -199,8 +200,8 @@ def labels_of(column: pd.Series) -> tuple[AnyArray, bool]:
     missing = column.index[column.isna()]
     if len(missing):
         raise LocalShapleyError(
-            f"the target {column.name!r} is missing in {len(missing)} rows, first in row {missing[0]}; fill it in, or "
-            "leave these rows out (--drop-missing-target)."
+            f"the target {column.name!r} is missing in {counted(len(missing), 'row')}, first in row {missing[0]}; "
+            "fill it in, or leave these rows out (--drop-missing-target)."
         )
     if column.dtype.kind in "mM":
         raise LocalShapleyError(

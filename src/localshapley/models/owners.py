@@ -13,6 +13,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.models.folds import ByFold
 from localshapley.models.trainer import Trained, Trainer
+from localshapley.wording import counted
 
 
 class Owners:
@@ -36,8 +37,8 @@ class Owners:
         if (of_row < 0).any():
             missing = np.flatnonzero(of_row < 0)
             raise InvalidArgumentError(
-                f"owners is missing for {len(missing)} rows, first for row {missing[0]}; name an owner for them, such "
-                "as 'unknown'."
+                f"owners is missing for {counted(len(missing), 'row')}, first for row {missing[0]}; name an owner "
+                "for them, such as 'unknown'."
             )
         self.names = pd.Index(names, name=getattr(owners, "name", None) or "owner").infer_objects()
         self.of_row: Ints = of_row.astype(np.int64)

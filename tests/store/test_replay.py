@@ -290,7 +290,7 @@ class TestNotes:
     def test_failures_are_tried_again(self, tmp_path):
         from sklearn.decomposition import PCA
 
-        model = make_pipeline(PCA(3), LogisticRegression(max_iter=200))
+        model = ls.models.Refit(make_pipeline(PCA(3), LogisticRegression(max_iter=200)))
         first = run(tmp_path / "run.db", model=model, support=ls.supports.Nearest(5))
         again = run(tmp_path / "run.db", model=model, support=ls.supports.Nearest(5))
         assert again.cost.trainings > 0

@@ -39,15 +39,13 @@ def find_supports(
     n_predicted: int = MAX_PREDICTED,
 ) -> tuple[Support, list[Indices]]:
     """Train the model on all rows, try it out, and find the support of every test row."""
-    induced = True
-    if support is None:
-        support, induced = default_support(final_step(estimator))
     reference = train_on_rows(support, task, estimator, notes, progress, where)
     with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions for it
         trials.append(try_out(reference, task, n_predicted))
     if task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
-    if not induced:
+    if support is None:
+        support, induced = default_support(final_step(reference))
         note = (
             f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
             f"so {support} was used; locality_gap() estimates what that misses."

@@ -19,6 +19,7 @@ from localshapley.inputs.model import (
 from localshapley.inputs.task import Task
 from localshapley.progress import ProgressSetting, telling
 from localshapley.supports.base import Support
+from localshapley.supports.default import default_support
 from localshapley.valuation.skill import Skill, classifier_skill, regressor_skill
 
 MAX_PREDICTED = 2000
@@ -34,12 +35,12 @@ Trial: TypeAlias = tuple[AnyArray, AnyArray, AnyArray]
 
 
 def train_on_rows(
-    support: Support, task: Task, estimator: Any, notes: list[str], progress: ProgressSetting, where: str
+    support: Support | None, task: Task, estimator: Any, notes: list[str], progress: ProgressSetting, where: str
 ) -> Any:
     """Train the model on all rows, of many on a random sample if supports do not read what it has learnt."""
-    n_rows, X, y = len(task.y), task.X, task.y
+    X, y = task.X, task.y
     is_slow = not isinstance(estimator, Pipeline | KNeighborsClassifier | KNeighborsRegressor)
-    if n_rows > MAX_REFERENCE and is_slow and not support.reads_model:
+    if len(y) > MAX_REFERENCE and is_slow and not (support or default_support(estimator)[0]).reads_model:
         rows = _sample_of_rows(task, MAX_REFERENCE)
         X, y = _safe_indexing(X, rows), y[rows]
         note = (

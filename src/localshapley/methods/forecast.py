@@ -16,6 +16,7 @@ from localshapley.progress import is_wanted
 from localshapley.stopping import Look
 from localshapley.wording import duration, in_words
 from localshapley.workers import Bench, Work
+from localshapley.workers.bench import time_trainings
 
 SMALL_SUPPORT = 10
 """Supports of this size have no more than 1,024 subsets."""
@@ -43,7 +44,10 @@ def say_if_long(run: Run, graph: SupportGraph, bench: Bench, settings: Settings,
     """Say on standard error what a run takes that takes longer than `most` seconds, and what would be faster."""
     if not is_wanted(settings.progress) or run.counts != "trainings":
         return
-    n, pace = run.total or run.first_look, bench.pace(graph, settings.seed, patience=0.2)
+    n = run.total or run.first_look
+    if n * time_trainings(bench, graph, settings.seed, patience=0.0) < most / 4:  # a single one says enough
+        return
+    pace = bench.pace(graph, settings.seed, patience=0.2)
     if n * pace > most:
         until = "" if run.total else " until the first estimate"
         print(

@@ -127,11 +127,12 @@ class Bench:
     def pace(self, graph: SupportGraph, seed: int, patience: float = 0.5) -> float:
         """Mean seconds of a training, over random coalitions of the supports; measured once, for about `patience`."""
         if not self._paces:
-            self._paces.append(_time_trainings(self, graph, seed, patience))
+            self._paces.append(time_trainings(self, graph, seed, patience))
         return self._paces[0]
 
 
-def _time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: float) -> float:
+def time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: float) -> float:
+    """Mean seconds of a training, over random coalitions of the supports, for about `patience` seconds."""
     rng = np.random.default_rng(seed)
 
     def sample(n: int) -> Coalitions:
@@ -142,7 +143,7 @@ def _time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: floa
     everyone = graph.game(graph.n_games - 1)
     bench.train(Coalitions.from_lists([everyone[: len(everyone) // 2]], [[0]]))  # one-off work
     trained, spent, n = 0, 0.0, 1
-    while spent < patience and trained < 5000:
+    while trained == 0 or (spent < patience and trained < 5000):
         coalitions = sample(n)
         with Stopwatch(bench.clock) as watch:
             bench.train(coalitions)

@@ -103,7 +103,8 @@ class TestInterruptions:
         assert (v.stderr > 0).any()
 
     def test_before_the_first_estimate_the_store_keeps_what_was_trained(self, flowers, tmp_path):
-        _, stderr = self.interrupted(flowers, tmp_path, 60, "--store", "run.db")
+        _, stderr = self.interrupted(flowers, tmp_path, 1, "--store", "run.db")  # while it is told what there is to do
         assert "run.db keeps what was trained" in stderr
+        self.interrupted(flowers, tmp_path, 60, "--store", "run.db", "-q")  # trainings alone: nothing is told
         stdout, _ = start("store", "info", "run.db", cwd=tmp_path).communicate()
         assert int(re.search(r"([\d,]+) coalitions", stdout)[1]) >= 16  # the first batch, whatever the pace

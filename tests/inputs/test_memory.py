@@ -29,6 +29,7 @@ def sixteen(monkeypatch):
         (ls.value, {"per_test": True, "method": "sample"}, PER_TEST),
         (ls.plan, {"per_test": True}, PER_TEST),
         (ls.value, {"support": ls.supports.Nearest(10**6)}, "1000000 nearest rows would take 320 GB of memory"),
+        (ls.value, {"support": ls.supports.Radius(2.0)}, "supports within 2 would take 320 GB of memory"),
         (ls.value, {"support": ls.supports.Random(10**6)}, r"Random\(n=1000000\) would take 80 GB of memory"),
     ],
 )

@@ -18,6 +18,9 @@ from localshapley.inputs.memory import check_memory
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.supports.base import Space, Support, check_finite
 
+AT_ONCE = 20_000_000
+"""Pairs of rows that a search looks at, at a time; whether all that it finds fits into memory is judged each time."""
+
 
 @dataclass(frozen=True, repr=False)
 class Nearest(Support):
@@ -118,10 +121,17 @@ def rows_within(
     X: Any, X_test: Any, radius: float, metric: Any = "euclidean", metric_params: dict[str, Any] | None = None
 ) -> list[Indices]:
     """Rows of `X` at a distance of at most `radius` from each row of `X_test`."""
+    n_tests, n_pairs, found = X_test.shape[0], 0, []
+    step = max(AT_ONCE // X.shape[0], 1)
     with _named(metric, metric_params):
         search = _search(metric, metric_params).fit(X)
-        found = search.radius_neighbors(X_test, radius=radius, return_distance=False)
-    return [rows.astype(np.int32) for rows in found]
+        for start in range(0, n_tests, step):
+            some = X_test[start : start + step]
+            found += [rows.astype(np.int32) for rows in search.radius_neighbors(some, radius, return_distance=False)]
+            n_pairs += sum(len(rows) for rows in found[start:])
+            # Two copies: the supports, and the games made of them.
+            check_memory(f"supports within {radius:.3g}", 8 * n_pairs * n_tests // len(found), "use smaller ones")
+    return found
 
 
 @contextmanager

@@ -125,12 +125,13 @@ def rows_within(
     step = max(AT_ONCE // X.shape[0], 1)
     with _named(metric, metric_params):
         search = _search(metric, metric_params).fit(X)
-        for start in range(0, n_tests, step):
-            some = X_test[start : start + step]
-            found += [rows.astype(np.int32) for rows in search.radius_neighbors(some, radius, return_distance=False)]
-            n_pairs += sum(len(rows) for rows in found[start:])
-            # Two copies: the supports, and the games made of them.
-            check_memory(f"supports within {radius:.3g}", 8 * n_pairs * n_tests // len(found), "use smaller ones")
+    for start in range(0, n_tests, step):
+        with _named(metric, metric_params):
+            some = search.radius_neighbors(X_test[start : start + step], radius, return_distance=False)
+        found += [rows.astype(np.int32) for rows in some]
+        n_pairs += sum(len(rows) for rows in some)
+        # Two copies: the supports, and the games made of them.
+        check_memory(f"supports within {radius:.3g}", 8 * n_pairs * n_tests // len(found), "use smaller ones")
     return found
 
 

@@ -16,7 +16,11 @@ def index_of(*tables: Any) -> pd.Index | None:
     return next((table.index for table in tables if isinstance(table, pd.DataFrame | pd.Series)), None)
 
 
-def check_order(name: str, given: Any, rows_name: str, rows: Any) -> list[str]:
+def check_order(
+    name: str, given: Any, rows_name: str, rows: Any, joined: str = "rows were joined by position"
+) -> list[str]:
+    name: str, given: Any, rows_name: str, rows: Any, joined: str = "rows were joined by position"
+) -> list[str]:
     """Refuse a table whose index is that of `rows` in another order; returns a note if it has other labels.
 
     A default index (0, 1, 2, ...) says nothing about which row is which, so that any labels go with it.
@@ -27,6 +31,8 @@ def check_order(name: str, given: Any, rows_name: str, rows: Any) -> list[str]:
         The arguments, as the message names them.
     given, rows : table, column or Index
         Anything without an index is taken as it comes.
+    joined : str
+        What becomes of rows whose labels differ.
 
     Examples
     --------
@@ -51,7 +57,7 @@ give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
         )
     if is_default(one) or is_default(other):
         return []
-    return [f"{name} and {rows_name} have different labels in their indexes, {first}; rows were joined by position."]
+    return [f"{name} and {rows_name} have different labels in their indexes, {first}; {joined}."]
 
 
 def same_labels(one: pd.Index, other: pd.Index) -> bool:

@@ -30,7 +30,8 @@ def by_index(name: str, given: Any, valuation: Valuation) -> Any:
         return given
     if ids.is_unique and same_labels(index, ids):
         return given.iloc[index.get_indexer(ids)]
-    for note in check_order(name, given, "the valuation", ids):
+    joined = "rows were joined by position" if valuation.digests is None else "the index was not used"
+    for note in check_order(name, given, "the valuation", ids, joined):
         warn(note)
     return given
 

@@ -19,8 +19,6 @@ def index_of(*tables: Any) -> pd.Index | None:
 def check_order(
     name: str, given: Any, rows_name: str, rows: Any, joined: str = "rows were joined by position"
 ) -> list[str]:
-    name: str, given: Any, rows_name: str, rows: Any, joined: str = "rows were joined by position"
-) -> list[str]:
     """Refuse a table whose index is that of `rows` in another order; returns a note if it has other labels.
 
     A default index (0, 1, 2, ...) says nothing about which row is which, so that any labels go with it.

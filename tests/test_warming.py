@@ -20,7 +20,8 @@ import json
 import numpy as np
 import localshapley as ls
 from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
@@ -30,7 +31,8 @@ X, X_test = rng.normal(size=(60, 4)).astype(np.float32), rng.normal(size=(6, 4))
 forests = RandomForestClassifier(2), BaggingClassifier(n_estimators=2)
 trees = DecisionTreeClassifier(), DecisionTreeClassifier(splitter="random")
 classifiers = KNeighborsClassifier(3), *trees, *forests, SVC(), SVC(kernel="linear"), LogisticRegression()
-for model in (*classifiers, SVR(), Ridge(), ExtraTreesRegressor(2)):
+classifiers = *classifiers, RidgeClassifier(class_weight="balanced"), GaussianNB()
+for model in (*classifiers, SVR(), Ridge(), LinearRegression(), ExtraTreesRegressor(2)):
     y, y_test = (X[:, 0] > 0, X_test[:, 0] > 0) if model in classifiers else (X[:, 0] * 1.0, X_test[:, 0])
     for method in ("auto", "sample", "exact"):
         budget = 400 if method == "sample" else None

@@ -40,7 +40,7 @@ def warm_up(
     ----------
     models : str or list of str, optional
         `"knn"`, `"tree"`, `"forest"`, `"fixed"` (trees of `models.Fixed`), `"svm"`, `"logistic"`, `"ridge"`,
-        `"gcn"`; by default all that can be used here.
+        `"linear"`, `"bayes"`, `"gcn"`; by default all that can be used here.
     n_jobs : int, optional
         Processes at a time; by default one per core.
     progress : bool or callable, optional
@@ -162,9 +162,22 @@ def _compile_logistic() -> None:
 
 
 def _compile_ridge() -> None:
-    from sklearn.linear_model import Ridge
+    from sklearn.linear_model import Ridge, RidgeClassifier
 
     _train(Ridge(), False)
+    _train(RidgeClassifier(), True)
+
+
+def _compile_linear() -> None:
+    from sklearn.linear_model import LinearRegression
+
+    _train(LinearRegression(), False)
+
+
+def _compile_bayes() -> None:
+    from sklearn.naive_bayes import GaussianNB
+
+    _train(GaussianNB(), True)
 
 
 def _compile_gcn() -> None:
@@ -198,6 +211,8 @@ PARTS: dict[str, Callable[[], None]] = {
     "svm": _compile_svm,
     "logistic": _compile_logistic,
     "ridge": _compile_ridge,
+    "linear": _compile_linear,
+    "bayes": _compile_bayes,
     "gcn": _compile_gcn,
 }
 """What can be compiled on its own."""

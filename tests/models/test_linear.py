@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
@@ -15,10 +15,11 @@ import naive_linear
 from localshapley.engine import play
 from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Task
-from localshapley.models.linear import LogisticTrainer, RidgeTrainer
+from localshapley.models.linear import LeastSquaresTrainer, LogisticTrainer, RidgeTrainer
 from localshapley.problem.posing import pose
 from localshapley.scores import SCORES
 from localshapley.workers import Bench
+from models.against import assert_same, scores_of_both
 
 
 class Shares:
@@ -284,3 +285,54 @@ class TestSettings:
     )
     def test_not_reproduced(self, model, reason):
         assert self.reason(model) == reason
+
+
+DIABETES = ls.datasets.load("diabetes")[:4]
+
+
+class TestLeastSquares:
+    @pytest.mark.parametrize("intercept", [True, False])
+    @pytest.mark.parametrize("p", [1, 4, 12, 60])
+    def test_scores_are_those_of_scikit_learn(self, p, intercept):
+        """Also with more columns than rows, and columns that depend on each other."""
+        rng = np.random.default_rng(p)
+        X = awkward(rng, 60, p)
+        data = X, rng.normal(size=60), awkward(rng, 5, p), rng.normal(size=5)
+        assert_same(LinearRegression(fit_intercept=intercept), data, tolerance=1e-7)
+
+    def test_singular_values_below_the_tolerance_count_as_zero(self):
+        scale = 10.0 ** np.linspace(-6, 6, DIABETES[0].shape[1])
+        data = DIABETES[0] * scale, DIABETES[1], DIABETES[2] * scale, DIABETES[3]
+        assert_same(LinearRegression(), data, tolerance=1e-5)
+        if LeastSquaresTrainer(LinearRegression(), pose(*data, model="ridge").trainer._task)._least == 1e-6:
+            found, _ = scores_of_both(LinearRegression(), data)
+            fine, expected = scores_of_both(LinearRegression(tol=1e-12), data)
+            np.testing.assert_allclose(fine, expected, rtol=1e-4)
+            assert np.abs(found - fine).max() > 1
+
+    def test_rows_with_equal_features_and_different_numbers(self):
+        X = np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 1.0], [0.0, 0.0]])
+        data = X, np.array([1.0, 5.0, -2.0, 4.0]), X[:3] + 0.5, np.zeros(3)
+        assert_same(LinearRegression(), data, sizes=(1, 4))
+
+
+class TestRidgeClassifier:
+    @pytest.mark.parametrize("weight", [None, "balanced", {0: 1, 1: 2, 2: 0.3}], ids=str)
+    @pytest.mark.parametrize("score", ["accuracy", "confidence", "margin", "log_loss"])
+    def test_scores_are_those_of_scikit_learn(self, score, weight):
+        assert_same(RidgeClassifier(class_weight=weight), ls.datasets.load("wine")[:4], score)
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_with_more_columns_than_rows(self, intercept):
+        X, y = DATA["digits"]
+        data = X[:200] / 16, y[:200], X[200:210] / 16, y[200:210]
+        model = RidgeClassifier(alpha=0.1, class_weight="balanced", fit_intercept=intercept)
+        assert_same(model, data, "margin")
+
+    def test_sparse_rows(self):
+        X, y = DATA["digits"]
+        data = sparse.csr_matrix(X[:200]), y[:200], sparse.csr_matrix(X[200:210]), y[200:210]
+        found, expected = scores_of_both(
+            RidgeClassifier(class_weight="balanced", tol=1e-12, max_iter=9999), data, "margin"
+        )
+        np.testing.assert_allclose(found, expected, atol=1e-5)

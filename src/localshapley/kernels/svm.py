@@ -9,10 +9,9 @@ import numpy as np
 
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels import jit
+from localshapley.kernels.decisions import LABEL, write
 from localshapley.kernels.gram import Kernel, Rows, compiled, read_diagonal, read_test
 from localshapley.kernels.smo import CoalitionScratch, MachineScratch, Settings, make_scratch, solve
-
-LABEL, MARGIN, PROBABILITY = range(3)
 
 Family: TypeAlias = tuple[Kernel, Floats, Rows]
 """The kernel, gamma for each coalition to train, and the rows."""
@@ -237,22 +236,3 @@ def decide(
             decision[a] /= 2
         else:
             decision[a] = votes[a] + decision[a] / (3 * (abs(decision[a]) + 1))
-
-
-@compiled
-def write(decision: Floats, present: Ints, n_present: int, form: int, t: int, out: Floats) -> None:
-    """Write a prediction: a class that the coalition lacks has no votes, the least decision value, probability 0."""
-    largest = least = decision[0]
-    for a in range(n_present):
-        largest = max(largest, decision[a])
-        least = min(least, decision[a])
-    for code in range(out.shape[1]):
-        out[t, code] = least if form == MARGIN else 0.0
-    total = 0.0
-    for a in range(n_present):
-        value = math.exp(decision[a] - largest) if form == PROBABILITY else decision[a]
-        out[t, present[a]] = value
-        total += value
-    if form == PROBABILITY:
-        for a in range(n_present):
-            out[t, present[a]] /= total

@@ -158,11 +158,11 @@ class SVCTrainer(_MachineTrainer):
         return usable
 
     def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        from localshapley.kernels import svm
+        from localshapley.kernels.decisions import form_of
+        from localshapley.kernels.svm import train_classifiers
 
-        form = {"label": svm.LABEL, "margin": svm.MARGIN}.get(self._task.score.source, svm.PROBABILITY)
         family, settings = self._family(coalitions, todo), self._settings
-        svm.train_classifiers(coalitions.arrays, todo, family, self._codes, settings, form, out)
+        train_classifiers(coalitions.arrays, todo, family, self._codes, settings, form_of(self._task.score.source), out)
 
 
 class SVRTrainer(_MachineTrainer):

@@ -1,0 +1,52 @@
+"""What classifiers write for a test row: votes, margins or probabilities of the classes, whichever the score reads."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+from localshapley.arrays import Floats, Ints
+from localshapley.kernels.jit import part
+
+LABEL, MARGIN, PROBABILITY = range(3)
+
+ClassWeights: TypeAlias = tuple[bool, Floats]
+"""`balanced`, `given`: whether classes weigh by how rare they are in a coalition; else the weight of each class."""
+
+
+def form_of(source: str) -> int:
+    """The form that a score reads."""
+    return {"label": LABEL, "margin": MARGIN}.get(source, PROBABILITY)
+
+
+@part(inlined=False, error_model="numpy")
+def write(decision: Floats, present: Ints, n_present: int, form: int, t: int, out: Floats) -> None:
+    """Write a prediction: a class that the coalition lacks has less than all, the least decision value, probability 0.
+
+    Where a label is read, the decision values themselves do not matter, only which is largest.
+    """
+    largest = least = decision[0]
+    for a in range(n_present):
+        largest = max(largest, decision[a])
+        least = min(least, decision[a])
+    for code in range(out.shape[1]):
+        out[t, code] = least if form == MARGIN else 0.0
+    total = 0.0
+    for a in range(n_present):
+        value = decision[a]
+        if form == PROBABILITY:
+            value = math.exp(value - largest)
+        elif form == LABEL:
+            value += 1 - least
+        out[t, present[a]] = value
+        total += value
+    if form == PROBABILITY:
+        for a in range(n_present):
+            out[t, present[a]] /= total
+
+
+@part()
+def weight_of_class(weights: ClassWeights, code: int, count: int, n_rows: int, n_classes: int) -> float:
+    """Weight of a class with `count` of the rows of a coalition, which has so many classes."""
+    balanced, given = weights
+    return n_rows / (n_classes * count) if balanced else given[code]

@@ -70,6 +70,9 @@ TRAINERS = {
     SVR: "SVRTrainer",
     LogisticRegression: "LogisticTrainer",
     Ridge: "RidgeTrainer",
+    RidgeClassifier: "RidgeClassifierTrainer",
+    LinearRegression: "LeastSquaresTrainer",
+    GaussianNB: "BayesTrainer",
 }
 PLAIN = [
     RadiusNeighborsClassifier(),
@@ -77,10 +80,7 @@ PLAIN = [
     AdaBoostClassifier(),
     NuSVC(),
     LinearSVC(),
-    LinearRegression(),
-    RidgeClassifier(),
     LogisticRegressionCV(),
-    GaussianNB(),
     CalibratedClassifierCV(KNeighborsClassifier()),
     GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]}),
 ]

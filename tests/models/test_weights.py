@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import RidgeClassifier
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight
 
+import localshapley as ls
 from localshapley.models import Task
 from localshapley.models.linear import RidgeClassifierTrainer
 from localshapley.models.weights import class_weights
 from localshapley.scores import SCORES
+from models.against import assert_same
 
 
 def task(labels):
@@ -43,3 +47,27 @@ def test_which_weights_are_reproduced(labels, weight, reason):
     """Scikit-learn refuses a coalition of other classes than those with a weight."""
     found = RidgeClassifierTrainer.is_usable_for(RidgeClassifier(class_weight=weight), task(list(labels)))
     assert found.reason == reason
+
+
+X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("wine")
+WINE = scale(X), Y, scale(X_TEST), Y_TEST
+WEIGHTS = ["balanced", {0: 0.2, 1: 5, 2: 1.0}]
+
+
+@pytest.mark.parametrize("weight", WEIGHTS, ids=str)
+@pytest.mark.parametrize("C", [0.1, 100])
+def test_support_vector_machines(C, weight):
+    """The same steps, so that solutions are the same however far from the optimum they end."""
+    assert_same(SVC(C=C, class_weight=weight), WINE, "margin", sizes=(3, 60))
+    assert_same(SVC(C=C, class_weight=weight, kernel="linear", tol=0.1), WINE, "accuracy", sizes=(3, 60))
+
+
+@pytest.mark.parametrize("weight", WEIGHTS, ids=str)
+@pytest.mark.parametrize("n_features", [4, 13, 100])
+def test_logistic_regression(n_features, weight):
+    """By features, by rows, and by inner products that are kept."""
+    more = np.random.default_rng(0).normal(size=(len(X) + len(X_TEST), 100))
+    table = np.hstack([np.vstack([WINE[0], WINE[2]]), more])[:, :n_features]
+    data = table[: len(X)], Y, table[len(X) :], Y_TEST
+    model = LogisticRegression(class_weight=weight, tol=1e-10, max_iter=1000, solver="newton-cholesky")
+    assert_same(model, data, "confidence", tolerance=1e-5, n=20)

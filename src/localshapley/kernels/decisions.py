@@ -45,6 +45,17 @@ def write(decision: Floats, present: Ints, n_present: int, form: int, t: int, ou
             out[t, present[a]] /= total
 
 
+@part(inlined=False, error_model="numpy")
+def take_roots(k: int, m: int, y: Ints, present: Ints, count: Ints, weights: ClassWeights, roots: Floats) -> None:
+    """Write the root of the weight of each of `k` rows, of `m` classes `y`; `present` are the numbers of these."""
+    for j in range(m):
+        count[j] = 0
+    for i in range(k):
+        count[y[i]] += 1
+    for i in range(k):
+        roots[i] = math.sqrt(weight_of_class(weights, present[y[i]], count[y[i]], k, m))
+
+
 @part()
 def weight_of_class(weights: ClassWeights, code: int, count: int, n_rows: int, n_classes: int) -> float:
     """Weight of a class with `count` of the rows of a coalition, which has so many classes."""

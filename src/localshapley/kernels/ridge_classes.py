@@ -6,13 +6,12 @@ the rest is as in ridge regression.
 
 from __future__ import annotations
 
-import math
 from typing import TypeAlias
 
 import numpy as np
 
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
-from localshapley.kernels.decisions import ClassWeights, weight_of_class, write
+from localshapley.kernels.decisions import ClassWeights, take_roots, write
 from localshapley.kernels.jit import kernel
 from localshapley.kernels.linear import Fetched, Rows, combine_rows, encode, fetch_test
 from localshapley.kernels.matrices import (
@@ -85,7 +84,8 @@ def fit_ridge_classifier(
         members = players[indptr[c] : indptr[c + 1]]
         k = len(members)
         m = encode(members, codes, place, present, y)
-        weigh(k, m, y, present, count, weights, share, root)
+        take_roots(k, m, y, present, count, weights, root)
+        share_out(k, root, share)
         by_rows = p == 0 or k <= p
         crossed = by_rows and rows[2].size > 0
         if crossed:
@@ -125,21 +125,11 @@ def fit_ridge_classifier(
 
 
 @pasted
-def weigh(
-    k: int, m: int, y: Ints, present: Ints, count: Ints, weights: ClassWeights, share: Floats, root: Floats
-) -> None:
-    """Write the share of each row in the weight of all, and the root of its weight."""
-    for j in range(m):
-        count[j] = 0
+def share_out(k: int, root: Floats, share: Floats) -> None:
+    """Write the share of each row in the weight of all."""
+    total = dot(root, root, k)
     for i in range(k):
-        count[y[i]] += 1
-    total = 0.0
-    for i in range(k):
-        share[i] = weight_of_class(weights, present[y[i]], count[y[i]], k, m)
-        root[i] = math.sqrt(share[i])
-        total += share[i]
-    for i in range(k):
-        share[i] /= total
+        share[i] = root[i] * root[i] / total
 
 
 @pasted

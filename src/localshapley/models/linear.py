@@ -126,6 +126,7 @@ class LogisticTrainer(_LinearTrainer):
 
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         "C": _is_positive,
+        "class_weight": are_class_weights,
         "penalty": _one_of("deprecated", "l2"),
         "l1_ratio": lambda value: value is None or value == 0,
         "fit_intercept": lambda value: True,
@@ -141,7 +142,8 @@ class LogisticTrainer(_LinearTrainer):
         penalty = 1 / float(self._estimator.C)
         # One vector of coefficients for two classes is penalised twice as much as the two that add up to nothing.
         both = penalty if getattr(self._estimator, "multi_class", "") == "multinomial" else 2 * penalty
-        train_logistic(coalitions.arrays, todo, self._rows, self._codes, (penalty, both), self._intercept, out)
+        weights = class_weights(self._estimator.class_weight, self._task)
+        train_logistic(coalitions.arrays, todo, self._rows, self._codes, weights, (penalty, both), self._intercept, out)
 
 
 def _sparse_rows(task: Task) -> Rows:

@@ -22,7 +22,7 @@ import localshapley as ls
 from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsClassifier
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
@@ -32,7 +32,8 @@ forests = RandomForestClassifier(2), BaggingClassifier(n_estimators=2)
 trees = DecisionTreeClassifier(), DecisionTreeClassifier(splitter="random")
 classifiers = KNeighborsClassifier(3), *trees, *forests, SVC(), SVC(kernel="linear"), LogisticRegression()
 classifiers = *classifiers, RidgeClassifier(class_weight="balanced"), GaussianNB()
-for model in (*classifiers, SVR(), Ridge(), LinearRegression(), ExtraTreesRegressor(2)):
+classifiers = *classifiers, RadiusNeighborsClassifier(2), DecisionTreeClassifier(class_weight="balanced")
+for model in (*classifiers, SVR(), Ridge(), LinearRegression(), KNeighborsRegressor(5), ExtraTreesRegressor(2)):
     y, y_test = (X[:, 0] > 0, X_test[:, 0] > 0) if model in classifiers else (X[:, 0] * 1.0, X_test[:, 0])
     for method in ("auto", "sample", "exact"):
         budget = 400 if method == "sample" else None

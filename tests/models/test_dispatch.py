@@ -73,9 +73,9 @@ TRAINERS = {
     RidgeClassifier: "RidgeClassifierTrainer",
     LinearRegression: "LeastSquaresTrainer",
     GaussianNB: "BayesTrainer",
+    RadiusNeighborsClassifier: "RadiusTrainer",
 }
 PLAIN = [
-    RadiusNeighborsClassifier(),
     NearestCentroid(),
     AdaBoostClassifier(),
     NuSVC(),

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from sklearn.utils.class_weight import compute_class_weight
 
 import localshapley as ls
 from localshapley.models import Task
+from localshapley.models.forest import BaggingTrainer, ForestTrainer
 from localshapley.models.linear import RidgeClassifierTrainer
 from localshapley.models.weights import class_weights
 from localshapley.scores import SCORES
-from models.against import assert_same
+from models.against import assert_same, scores_of_both
 
 
 def task(labels):
@@ -71,3 +75,31 @@ def test_logistic_regression(n_features, weight):
     data = table[: len(X)], Y, table[len(X) :], Y_TEST
     model = LogisticRegression(class_weight=weight, tol=1e-10, max_iter=1000, solver="newton-cholesky")
     assert_same(model, data, "confidence", tolerance=1e-5, n=20)
+
+
+TREES = {
+    "gini": DecisionTreeClassifier(random_state=1),
+    "entropy": DecisionTreeClassifier(criterion="entropy", min_samples_leaf=2, random_state=2),
+    "some columns": DecisionTreeClassifier(max_features=2, max_depth=3, min_impurity_decrease=0.01, random_state=3),
+    "extra tree": ExtraTreeClassifier(random_state=4),
+    "forest": RandomForestClassifier(4, bootstrap=False, random_state=5),
+    "extra trees": ExtraTreesClassifier(4, random_state=6),
+}
+
+
+@pytest.mark.parametrize("weight", WEIGHTS, ids=str)
+@pytest.mark.parametrize("model", TREES.values(), ids=TREES)
+def test_trees_are_the_same_to_the_last_bit(model, weight):
+    """Also between rows of whole numbers, where splits are as good as each other up to rounding."""
+    for table, test_table in ((X, X_TEST), (X.round(), X_TEST.round())):
+        data = table, Y, test_table, Y_TEST
+        found, expected = scores_of_both(clone(model).set_params(class_weight=weight), data, sizes=(2, 60), n=25)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_forests_that_draw_rows_use_scikit_learn():
+    """Scikit-learn 1.9 draws rows by their weights, so that all labels of a coalition decide what is drawn."""
+    reason = ForestTrainer.is_usable_for(RandomForestClassifier(class_weight="balanced"), task(["a", "b"])).reason
+    assert reason == "bootstrap=True, class_weight='balanced'"
+    bag = BaggingClassifier(DecisionTreeClassifier(class_weight="balanced"))
+    assert BaggingTrainer.is_usable_for(bag, task(["a", "b"])).reason == "class_weight='balanced'"

@@ -28,6 +28,8 @@ FIXED_FOREST = "fixed-forest"
 _HOME = {
     "sklearn.neighbors.KNeighborsClassifier": ("knn", "KNNTrainer"),
     "sklearn.neighbors.KNeighborsRegressor": ("knn", "KNNTrainer"),
+    "sklearn.neighbors.RadiusNeighborsClassifier": ("radius", "RadiusTrainer"),
+    "sklearn.neighbors.RadiusNeighborsRegressor": ("radius", "RadiusTrainer"),
     "sklearn.tree.DecisionTreeClassifier": ("tree", "TreeTrainer"),
     "sklearn.tree.DecisionTreeRegressor": ("tree", "TreeTrainer"),
     "sklearn.tree.ExtraTreeClassifier": ("tree", "TreeTrainer"),

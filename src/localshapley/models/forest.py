@@ -38,6 +38,16 @@ class ForestTrainer(GrowingTrainer):
     irrelevant = frozenset({"n_jobs", "verbose"})
     kernels = ("grow_forests",)
 
+    @classmethod
+    def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
+        """Whether the forest can be grown, with its settings and on these rows."""
+        usable = super().is_usable_for(estimator, task)
+        weight = getattr(estimator, "class_weight", None)
+        if usable and estimator.bootstrap and weight is not None:
+            # Which rows are drawn then depends on all labels of a coalition, and on the version of scikit-learn.
+            return Usable(f"bootstrap=True, class_weight={weight!r}")
+        return usable
+
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         at_random = tree_of(estimator).splitter == "random"
         super().__init__(estimator, self._settings_of(estimator), at_random, task, n_jobs)
@@ -104,6 +114,9 @@ class BaggingTrainer(ForestTrainer):
         usable = super().is_usable_for(estimator, task)
         if usable and not estimator.bootstrap and not is_all(estimator.max_samples):
             return Usable(f"bootstrap=False, max_samples={estimator.max_samples!r}")
+        weight = getattr(tree_of(estimator), "class_weight", None)
+        if usable and weight is not None:
+            return Usable(f"class_weight={weight!r}")
         return usable and TreeTrainer.is_usable_for(tree_of(estimator), task)
 
     def _settings_of(self, estimator: Any) -> Any:

@@ -20,7 +20,7 @@ import json
 import numpy as np
 import localshapley as ls
 from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsClassifier
 from sklearn.svm import SVC, SVR
@@ -33,7 +33,8 @@ trees = DecisionTreeClassifier(), DecisionTreeClassifier(splitter="random")
 classifiers = KNeighborsClassifier(3), *trees, *forests, SVC(), SVC(kernel="linear"), LogisticRegression()
 classifiers = *classifiers, RidgeClassifier(class_weight="balanced"), GaussianNB()
 classifiers = *classifiers, RadiusNeighborsClassifier(2), DecisionTreeClassifier(class_weight="balanced")
-for model in (*classifiers, SVR(), Ridge(), LinearRegression(), KNeighborsRegressor(5), ExtraTreesRegressor(2)):
+regressors = SVR(), Ridge(), LinearRegression(), ElasticNet(), KNeighborsRegressor(5), ExtraTreesRegressor(2)
+for model in (*classifiers, *regressors):
     y, y_test = (X[:, 0] > 0, X_test[:, 0] > 0) if model in classifiers else (X[:, 0] * 1.0, X_test[:, 0])
     for method in ("auto", "sample", "exact"):
         budget = 400 if method == "sample" else None

@@ -177,9 +177,10 @@ def _compile_ridge() -> None:
 
 
 def _compile_linear() -> None:
-    from sklearn.linear_model import LinearRegression
+    from sklearn.linear_model import Lasso, LinearRegression
 
     _train(LinearRegression(), False)
+    _train(Lasso(), False)
 
 
 def _compile_bayes() -> None:

@@ -25,7 +25,15 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import (
@@ -72,6 +80,8 @@ TRAINERS = {
     Ridge: "RidgeTrainer",
     RidgeClassifier: "RidgeClassifierTrainer",
     LinearRegression: "LeastSquaresTrainer",
+    Lasso: "LassoTrainer",
+    ElasticNet: "LassoTrainer",
     GaussianNB: "BayesTrainer",
     RadiusNeighborsClassifier: "RadiusTrainer",
 }

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
-from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
@@ -337,3 +337,35 @@ class TestRidgeClassifier:
             RidgeClassifier(class_weight="balanced", tol=1e-12, max_iter=9999), data, "margin"
         )
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+class TestLasso:
+    @pytest.mark.parametrize(
+        "model",
+        [Lasso(), Lasso(20), Lasso(0.3, fit_intercept=False), ElasticNet(), ElasticNet(0.1, l1_ratio=0.9)],
+        ids=repr,
+    )
+    def test_scores_are_those_of_scikit_learn(self, model):
+        """With few and with many columns, at the optimum and, after the same steps, short of it."""
+        X, y, X_test, y_test = DIABETES
+        more = np.random.default_rng(0).normal(size=(len(y) + len(y_test), 50))
+        wide = np.hstack([X, more[: len(y)]]), y, np.hstack([X_test, more[len(y) :]]), y_test
+        for data in (DIABETES, wide):
+            assert_same(clone(model).set_params(tol=1e-10, max_iter=100_000), data, tolerance=1e-5, n=30)
+            if IS_1_9:
+                assert_same(clone(model).set_params(max_iter=100_000), data, tolerance=1e-6, n=30)
+                assert_same(clone(model).set_params(max_iter=2), data, tolerance=1e-6, n=30)
+
+    @pytest.mark.parametrize(
+        ("model", "reason"),
+        [
+            (Lasso(positive=True), "positive=True"),
+            (Lasso(selection="random"), "selection='random'"),
+            (ElasticNet(l1_ratio=0), "l1_ratio=0"),
+            (Lasso(alpha=0), "alpha=0"),
+        ],
+        ids=repr,
+    )
+    def test_not_reproduced(self, model, reason):
+        assert pose(*DIABETES, model=model, support=ls.supports.Nearest(1)).trainer.note.endswith(f": {reason}.")

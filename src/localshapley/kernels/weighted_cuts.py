@@ -1,7 +1,7 @@
 """The best cut of a node with weighted rows, as scikit-learn finds it: of all cuts, or of one at random per column.
 
-The weight of a row is how often a bootstrap drew it, times the weight of its class. Rows stay in scikit-learn's order, in
-which numbers are summed, on the shorter side of a cut; only sums of whole numbers may be taken in any order.
+The weight of a row is how often a bootstrap drew it, times the weight of its class. Rows stay in scikit-learn's order,
+in which numbers are summed, on the shorter side of a cut; only sums of whole numbers may be taken in any order.
 """
 
 from __future__ import annotations
@@ -304,6 +304,7 @@ def count_left_part(
     left: Floats,
 ) -> float:
     """Count the classes left of a cut, from the shorter side; returns their weight."""
+    found: float
     if cut - start <= stop - cut:
         found = count_classes(start, cut, members, classes, weights, left)
     else:

@@ -44,6 +44,8 @@ _HOME = {
     "sklearn.svm.SVR": ("svm", "SVRTrainer"),
     "sklearn.naive_bayes.GaussianNB": ("bayes", "BayesTrainer"),
     "sklearn.linear_model.LinearRegression": ("linear", "LeastSquaresTrainer"),
+    "sklearn.linear_model.Lasso": ("linear", "LassoTrainer"),
+    "sklearn.linear_model.ElasticNet": ("linear", "LassoTrainer"),
     "sklearn.linear_model.RidgeClassifier": ("linear", "RidgeClassifierTrainer"),
     "sklearn.linear_model.LogisticRegression": ("linear", "LogisticTrainer"),
     "sklearn.linear_model.Ridge": ("linear", "RidgeTrainer"),

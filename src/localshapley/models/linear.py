@@ -58,6 +58,33 @@ class LeastSquaresTrainer(CompiledTrainer):
         train_least_squares(coalitions.arrays, todo, self._tables, y, self._least, self._intercept, out)
 
 
+class LassoTrainer(CompiledTrainer):
+    """Lasso and elastic net, by the steps of scikit-learn 1.9: the same solution short of the optimum too."""
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "alpha": _is_positive,
+        "l1_ratio": lambda value: _is_positive(value) and value <= 1,
+        "fit_intercept": lambda value: True,
+        "max_iter": lambda value: True,
+        "tol": lambda value: isinstance(value, Real),
+    }
+    irrelevant = frozenset({"copy_X", "random_state", "warm_start"})
+    kernels = ("fit_lasso",)
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._intercept = bool(estimator.fit_intercept)
+        self._tables = _tables(task, self._intercept)
+        alpha, share = float(estimator.alpha), float(getattr(estimator, "l1_ratio", 1.0))
+        self._penalty = alpha * share, alpha * (1 - share), float(estimator.tol), int(estimator.max_iter)
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.lasso import train_lasso
+
+        y = plain(self._task.y)
+        train_lasso(coalitions.arrays, todo, self._tables, y, self._penalty, self._intercept, out)
+
+
 class _LinearTrainer(PairTrainer):
     """What linear models share: rows, and inner products of those that have occurred in coalitions."""
 

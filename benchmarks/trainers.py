@@ -79,6 +79,7 @@ def main() -> None:
     iris, cancer, diabetes = (ls.datasets.load(name)[:4] for name in ("iris", "breast_cancer", "diabetes"))
     logistic = LogisticRegression(max_iter=1000)
     tree, regression_tree = DecisionTreeClassifier(random_state=0), DecisionTreeRegressor(random_state=0)
+    within = RadiusNeighborsRegressor(3)
     balanced_logistic = LogisticRegression(max_iter=1000, class_weight="balanced")
     balanced_tree = DecisionTreeClassifier(random_state=0, class_weight="balanced")
     forest, extra = RandomForestClassifier(random_state=0), ExtraTreesClassifier(random_state=0)
@@ -100,7 +101,7 @@ def main() -> None:
         ("ridge classifier, Breast Cancer", cancer, RidgeClassifier(), "accuracy", (4, 120), 5, 1000, 20_000),
         ("naive Bayes, Breast Cancer", cancer, GaussianNB(), "confidence", (4, 120), 5, 1000, 20_000),
         ("radius neighbours, Iris", iris, RadiusNeighborsClassifier(), "confidence", (2, 50), 5, 500, 100_000),
-        ("radius neighbours, diabetes", diabetes, RadiusNeighborsRegressor(3), "squared_error", (2, 100), 5, 500, 50_000),
+        ("radius neighbours, diabetes", diabetes, within, "squared_error", (2, 100), 5, 500, 50_000),
         ("SVM, balanced, Breast Cancer", cancer, SVC(class_weight="balanced"), "confidence", (4, 120), 5, 1000, 20_000),
         ("logistic, balanced, Breast Cancer", cancer, balanced_logistic, "confidence", (4, 120), 5, 1000, 20_000),
         ("tree, balanced, Iris", iris, balanced_tree, "confidence", (2, 50), 5, 1000, 50_000),

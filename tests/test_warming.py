@@ -81,5 +81,5 @@ def test_one_model_alone():
 
 
 def test_unknown_models_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'fixed', 'forest', 'gcn', .*got 'forrest'"):
+    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'bayes', 'fixed', .*got 'forrest'"):
         ls.warm_up("forrest")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -14,8 +16,9 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import localshapley as ls
 from localshapley.models import Task
-from localshapley.models.forest import BaggingTrainer, ForestTrainer
+from localshapley.models.forest import BaggingTrainer
 from localshapley.models.linear import RidgeClassifierTrainer
+from localshapley.models.tree import IS_1_9
 from localshapley.models.weights import class_weights
 from localshapley.scores import SCORES
 from models.against import assert_same, scores_of_both
@@ -97,9 +100,19 @@ def test_trees_are_the_same_to_the_last_bit(model, weight):
         np.testing.assert_array_equal(found, expected)
 
 
-def test_forests_that_draw_rows_use_scikit_learn():
-    """Scikit-learn 1.9 draws rows by their weights, so that all labels of a coalition decide what is drawn."""
-    reason = ForestTrainer.is_usable_for(RandomForestClassifier(class_weight="balanced"), task(["a", "b"])).reason
-    assert reason == "bootstrap=True, class_weight='balanced'"
+@pytest.mark.parametrize("weight", [*WEIGHTS, "balanced_subsample"], ids=str)
+@pytest.mark.parametrize("max_samples", [None, 7, 0.6])
+def test_forests_draw_the_same_rows(max_samples, weight):
+    """Scikit-learn 1.9 draws rows by their weights."""
+    if max_samples is not None and not IS_1_9:
+        pytest.skip("draws with max_samples are those of scikit-learn 1.9")
+    model = RandomForestClassifier(5, class_weight=weight, max_samples=max_samples, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, expected = scores_of_both(model, WINE, sizes=(2, 40), n=25)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_bags_of_weighted_trees_use_scikit_learn():
     bag = BaggingClassifier(DecisionTreeClassifier(class_weight="balanced"))
     assert BaggingTrainer.is_usable_for(bag, task(["a", "b"])).reason == "class_weight='balanced'"

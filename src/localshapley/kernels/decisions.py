@@ -57,7 +57,7 @@ def take_roots(k: int, m: int, y: Ints, present: Ints, count: Ints, weights: Cla
 
 
 @part()
-def weight_of_class(weights: ClassWeights, code: int, count: float, n_rows: int, n_classes: int) -> float:
+def weight_of_class(weights: ClassWeights, code: int, count: float, n_rows: float, n_classes: int) -> float:
     """Weight of a class with `count` of the rows of a coalition, which has so many classes."""
     balanced, given = weights
     return n_rows / (n_classes * count) if balanced else given[code]

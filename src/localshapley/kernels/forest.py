@@ -28,7 +28,7 @@ from localshapley.kernels.cart import (
 )
 from localshapley.kernels.cuts import SQUARED_ERROR, split_members
 from localshapley.kernels.decisions import ClassWeights, weight_of_class
-from localshapley.kernels.jit import kernel, section
+from localshapley.kernels.jit import kernel, part, section
 from localshapley.kernels.sorting import MOST_PENDING
 from localshapley.kernels.weighted_cuts import (
     Growth,
@@ -98,14 +98,16 @@ def grow_forests(
     for c in todo:
         size, first_test, n_tests = indptr[c + 1] - indptr[c], test_indptr[c], test_indptr[c + 1] - test_indptr[c]
         load_rows(indptr[c], size, players, rows, sample)
-        weigh_classes(size, class_weights, sample, growth[8])
+        for i in range(size):
+            growth[4][i] = 1.0
+        weigh_classes(size, class_weights, sample, growth)
         for t in range(first_test, first_test + n_tests):
             for k in range(out.shape[1]):
                 out[t, k] = 0.0
         for tree in range(len(states)):
             for i in range(n_tests):
                 scored[i] = first_test + i
-            n_drawn = draw_rows(tree, size, draws, sample, growth)
+            n_drawn = draw_rows(tree, size, draws, class_weights, settings[10], sample, growth)
             grow(size, n_drawn, n_tests, states[tree], settings, sample, growth, stack, (tests, X_test), out)
         for t in range(first_test, first_test + n_tests):
             for k in range(out.shape[1]):
@@ -124,29 +126,45 @@ def load_rows(first: int, size: int, players: Indices, rows: Rows, sample: Sampl
             columns[f, i] = X[row, f]
 
 
-@section()
-def weigh_classes(size: int, class_weights: ClassWeights, sample: Sample, counts: Floats) -> None:
-    """Write the weight of the class of each row; there is room for counts of classes."""
+@part(inlined=False, error_model="numpy")
+def weigh_classes(size: int, class_weights: ClassWeights, sample: Sample, growth: Growth) -> None:
+    """Write the weight of the class of each row, as often as rows have been drawn (`weights`); 0 for no draw."""
     _, classes, _, own = sample
-    n_present = 0
+    weights, counts = growth[4], growth[8]
+    n_present, n_draws = 0, 0.0
     for k in range(len(counts)):
         counts[k] = 0.0
     for i in range(size):
-        n_present += counts[classes[i]] == 0
-        counts[classes[i]] += 1.0
+        n_present += counts[classes[i]] == 0 and weights[i] > 0
+        counts[classes[i]] += weights[i]
+        n_draws += weights[i]
     for i in range(size):
-        own[i] = weight_of_class(class_weights, classes[i], counts[classes[i]], size, n_present)
+        own[i] = 0.0
+        if counts[classes[i]] > 0:
+            own[i] = weight_of_class(class_weights, classes[i], counts[classes[i]], n_draws, n_present)
 
 
 @section()
-def draw_rows(tree: int, size: int, draws: Draws, sample: Sample, growth: Growth) -> int:
+def draw_rows(
+    tree: int,
+    size: int,
+    draws: Draws,
+    class_weights: ClassWeights,
+    by_tree: bool,
+    sample: Sample,
+    growth: Growth,
+) -> int:
     """Weigh the rows of a tree by how often they were drawn, and take all columns; returns how many rows it has."""
     _, first, stride, counts = draws
     _, _, targets, own = sample
     members, _, drawn, _, weights, products, _, _, _, _ = growth
     n = 0
     for i in range(size):
-        weights[i] = counts[first[size] + tree * stride[size] + i] * own[i]
+        weights[i] = counts[first[size] + tree * stride[size] + i]
+    if by_tree:
+        weigh_classes(size, class_weights, sample, growth)
+    for i in range(size):
+        weights[i] *= own[i]
         products[i] = weights[i] * targets[i]
         if weights[i]:
             members[n] = i
@@ -170,7 +188,7 @@ def grow(
     out: Floats,
 ) -> None:
     """Grow a tree until each test row has reached its leaf, and add what the leaves say."""
-    criterion, at_random, max_depth, _, min_split, min_leaf, min_decrease, _, _, _ = settings
+    criterion, at_random, max_depth, _, min_split, min_leaf, min_decrease, _, _, _, _ = settings
     members, scored, total = growth[0], growth[1], growth[7]
     nodes, impurities = stack
     nodes[0, START] = nodes[0, FIRST] = nodes[0, DEPTH] = nodes[0, N_CONSTANT] = 0

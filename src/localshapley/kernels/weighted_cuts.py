@@ -6,7 +6,7 @@ in which numbers are summed, on the shorter side of a cut; only sums of whole nu
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,12 +18,13 @@ from localshapley.kernels.sorting import sort_rows
 LARGEST = 0x7FFFFFFF
 """The largest random number."""
 
-Settings: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats, int, bool]
+Settings: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats, int, bool, bool]
 """`criterion`, `at_random`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `terms`, `short`,
-`is_weighted`.
+`is_weighted`, `by_tree`.
 
 As for single trees, in `cuts`; with `at_random`, a column has one threshold, drawn between its smallest and its
-largest value. `short` is for `sort_rows`. Where classes are weighted there are no `terms`.
+largest value. `short` is for `sort_rows`. Where classes are weighted there are no `terms`; they are weighted `by_tree`
+where balance is that of the rows that a tree drew, not of the coalition.
 """
 Sample: TypeAlias = tuple[Singles, Slots, Floats, Floats]
 """`columns`, `classes`, `targets` and class weights of a coalition's rows; columns first."""
@@ -69,7 +70,7 @@ def find_split(
     state : int
         State of the random numbers.
     """
-    criterion, at_random, _, max_features, _, _, _, _, short, is_weighted = settings
+    criterion, at_random, _, max_features, _, _, _, _, short, is_weighted, _ = settings
     columns = sample[0]
     members, _, drawn, constant, _, _, values, _, _, pending = growth
     best, threshold, column, cut, latest = -np.inf, 0.0, -1, -1, -1
@@ -165,7 +166,7 @@ def scan_classes(
     return best, cut
 
 
-@section(error_model="numpy")
+@part(inlined=False, error_model="numpy")
 def scan_weights(
     start: int, stop: int, min_leaf: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
 ) -> tuple[float, int]:
@@ -291,7 +292,7 @@ def sum_left_part(
     return weight, found
 
 
-@section()
+@part(inlined=False)
 def count_left_part(
     start: int,
     cut: int,
@@ -302,14 +303,11 @@ def count_left_part(
     weights: Floats,
     total: Floats,
     left: Floats,
-) -> float:
+) -> Any:
     """Count the classes left of a cut, from the shorter side; returns their weight."""
-    found: float
     if cut - start <= stop - cut:
-        found = count_classes(start, cut, members, classes, weights, left)
-    else:
-        found = count_from_right(cut, stop, weight, members, classes, weights, total, left)
-    return found
+        return count_classes(start, cut, members, classes, weights, left)
+    return count_from_right(cut, stop, weight, members, classes, weights, total, left)
 
 
 @part()

@@ -70,7 +70,7 @@ class GrowingTrainer(CompiledTrainer):
         self._min_split = np.maximum(_by_size(tree.min_samples_split, n_rows), 2 * self._min_leaf)
         self._min_decrease = float(tree.min_impurity_decrease)
         self._class_weights = class_weights(getattr(tree, "class_weight", None), task)
-        self._is_weighted = getattr(tree, "class_weight", None) is not None
+        self._is_weighted, self._by_tree = getattr(tree, "class_weight", None) is not None, False
         self._terms = _terms(min(n_rows, MAX_TABLE) if self._criterion == ENTROPY else 0)
 
     @classmethod
@@ -97,6 +97,7 @@ class GrowingTrainer(CompiledTrainer):
             np.empty((0, 0)) if self._is_weighted else self._terms,
             SHORT,
             self._is_weighted,
+            self._by_tree,
         )
         predict_by_forests(
             coalitions.arrays, todo, rows, self._class_weights, settings, draws, out.reshape(len(out), -1)

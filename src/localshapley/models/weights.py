@@ -34,4 +34,4 @@ def class_weights(value: Any, task: Task) -> tuple[bool, Floats]:
     """Whether weights are balanced, and the weight of each class, for kernels; numbers to predict are one class."""
     classes = [None] if task.classes is None else task.classes.tolist()
     given = value if isinstance(value, Mapping) else {}
-    return value == "balanced", np.array([float(given.get(label, 1)) for label in classes])
+    return isinstance(value, str), np.array([float(given.get(label, 1)) for label in classes])

@@ -24,7 +24,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier, RadiusNeighborsRegressor
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
@@ -99,6 +99,7 @@ def main() -> None:
         ("lasso, diabetes", diabetes, Lasso(), "squared_error", (2, 100), 5, 1000, 50_000),
         ("elastic net, diabetes", diabetes, ElasticNet(), "squared_error", (2, 100), 5, 1000, 50_000),
         ("ridge classifier, Breast Cancer", cancer, RidgeClassifier(), "accuracy", (4, 120), 5, 1000, 20_000),
+        ("linear SVM, Iris", iris, LinearSVC(random_state=0), "accuracy", (2, 50), 5, 1000, 50_000),
         ("naive Bayes, Breast Cancer", cancer, GaussianNB(), "confidence", (4, 120), 5, 1000, 20_000),
         ("radius neighbours, Iris", iris, RadiusNeighborsClassifier(), "confidence", (2, 50), 5, 500, 100_000),
         ("radius neighbours, diabetes", diabetes, within, "squared_error", (2, 100), 5, 500, 50_000),

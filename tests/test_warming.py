@@ -23,7 +23,7 @@ from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomFores
 from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsClassifier
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 rng = np.random.default_rng(0)
@@ -31,7 +31,7 @@ X, X_test = rng.normal(size=(60, 4)).astype(np.float32), rng.normal(size=(6, 4))
 forests = RandomForestClassifier(2), BaggingClassifier(n_estimators=2)
 trees = DecisionTreeClassifier(), DecisionTreeClassifier(splitter="random")
 classifiers = KNeighborsClassifier(3), *trees, *forests, SVC(), SVC(kernel="linear"), LogisticRegression()
-classifiers = *classifiers, RidgeClassifier(class_weight="balanced"), GaussianNB()
+classifiers = *classifiers, RidgeClassifier(class_weight="balanced"), GaussianNB(), LinearSVC()
 classifiers = *classifiers, RadiusNeighborsClassifier(2), DecisionTreeClassifier(class_weight="balanced")
 regressors = SVR(), Ridge(), LinearRegression(), ElasticNet(), KNeighborsRegressor(5), ExtraTreesRegressor(2)
 for model in (*classifiers, *regressors):

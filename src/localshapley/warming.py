@@ -178,9 +178,11 @@ def _compile_ridge() -> None:
 
 def _compile_linear() -> None:
     from sklearn.linear_model import Lasso, LinearRegression
+    from sklearn.svm import LinearSVC
 
     _train(LinearRegression(), False)
     _train(Lasso(), False)
+    _train(LinearSVC(), True)
 
 
 def _compile_bayes() -> None:

@@ -83,13 +83,13 @@ TRAINERS = {
     Lasso: "LassoTrainer",
     ElasticNet: "LassoTrainer",
     GaussianNB: "BayesTrainer",
+    LinearSVC: "LinearSVCTrainer",
     RadiusNeighborsClassifier: "RadiusTrainer",
 }
 PLAIN = [
     NearestCentroid(),
     AdaBoostClassifier(),
     NuSVC(),
-    LinearSVC(),
     LogisticRegressionCV(),
     CalibratedClassifierCV(KNeighborsClassifier()),
     GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]}),

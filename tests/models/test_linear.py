@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC, LinearSVR
 
 import localshapley as ls
 import naive_linear
@@ -369,3 +370,23 @@ class TestLasso:
     )
     def test_not_reproduced(self, model, reason):
         assert pose(*DIABETES, model=model, support=ls.supports.Nearest(1)).trainer.note.endswith(f": {reason}.")
+
+
+class TestLinearSVC:
+    @pytest.mark.parametrize("weight", [None, "balanced", {0: 0.2, 1: 5, 2: 1}], ids=str)
+    @pytest.mark.parametrize("settings", [{}, {"C": 10, "intercept_scaling": 3}, {"fit_intercept": False}], ids=str)
+    def test_scores_are_those_that_scikit_learn_converges_to(self, settings, weight):
+        model = LinearSVC(class_weight=weight, dual=False, tol=1e-10, max_iter=20_000, **settings)
+        for name in ("wine", "breast_cancer"):
+            X, y, X_test, y_test, _ = ls.datasets.load(name)
+            scaler = StandardScaler().fit(X)
+            data = scaler.transform(X), y, scaler.transform(X_test), y_test
+            assert_same(model, data, "margin", tolerance=1e-5, sizes=(2, 60), n=30)
+
+    def test_labels_are_those_of_a_solver_that_stops_early(self):
+        assert_same(LinearSVC(random_state=0), ls.datasets.load("iris")[:4], "accuracy", sizes=(2, 60))
+
+    @pytest.mark.parametrize("model", [LinearSVC(loss="hinge"), LinearSVC(penalty="l1"), LinearSVR()], ids=repr)
+    def test_not_reproduced(self, model):
+        data = DIABETES if isinstance(model, LinearSVR) else ls.datasets.load("iris")[:4]
+        assert "scikit-learn" in pose(*data, model=model, support=ls.supports.Nearest(1)).trainer.name

@@ -41,6 +41,7 @@ _HOME = {
     "sklearn.ensemble.BaggingClassifier": ("forest", "BaggingTrainer"),
     "sklearn.ensemble.BaggingRegressor": ("forest", "BaggingTrainer"),
     "sklearn.svm.SVC": ("svm", "SVCTrainer"),
+    "sklearn.svm.LinearSVC": ("linear", "LinearSVCTrainer"),
     "sklearn.svm.SVR": ("svm", "SVRTrainer"),
     "sklearn.naive_bayes.GaussianNB": ("bayes", "BayesTrainer"),
     "sklearn.linear_model.LinearRegression": ("linear", "LeastSquaresTrainer"),

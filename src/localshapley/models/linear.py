@@ -173,6 +173,37 @@ class LogisticTrainer(_LinearTrainer):
         train_logistic(coalitions.arrays, todo, self._rows, self._codes, weights, (penalty, both), self._intercept, out)
 
 
+class LinearSVCTrainer(CompiledTrainer):
+    """Linear support vector machines with the squared hinge loss, at their least loss.
+
+    Liblinear stops at a tolerance (`tol`, `max_iter`), so that its coefficients differ a little from these.
+    """
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "C": _is_positive,
+        "class_weight": are_class_weights,
+        "dual": lambda value: True,
+        "fit_intercept": lambda value: True,
+        "intercept_scaling": _is_positive,
+    }
+    irrelevant = frozenset({"max_iter", "random_state", "tol", "verbose"})
+    kernels = ("fit_squared_hinge",)
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._C, self._weights = float(estimator.C), class_weights(estimator.class_weight, task)
+        scaling = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+        X, X_test = (np.column_stack([table, np.full(len(table), scaling)]) for table in _tables(task, False))
+        self._tables = plain(X), plain(X_test)
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.decisions import form_of
+        from localshapley.kernels.squared_hinge import train_squared_hinge
+
+        form = form_of(self._task.score.source)
+        train_squared_hinge(coalitions.arrays, todo, self._tables, self._codes, self._weights, self._C, form, out)
+
+
 def _sparse_rows(task: Task) -> Rows:
     """All inner products at once; rows themselves are not needed."""
     X, X_test = (sparse.csr_array(table, dtype=np.float64) for table in (task.X, task.X_test))

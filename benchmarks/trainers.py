@@ -21,11 +21,12 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier, RadiusNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
@@ -94,6 +95,9 @@ def main() -> None:
     iris, cancer, diabetes = (ls.datasets.load(name)[:4] for name in ("iris", "breast_cancer", "diabetes"))
     logistic = LogisticRegression(max_iter=1000)
     tree, regression_tree = DecisionTreeClassifier(random_state=0), DecisionTreeRegressor(random_state=0)
+    within = RadiusNeighborsRegressor(3)
+    balanced_logistic = LogisticRegression(max_iter=1000, class_weight="balanced")
+    balanced_tree = DecisionTreeClassifier(random_state=0, class_weight="balanced")
     forest, extra = RandomForestClassifier(random_state=0), ExtraTreesClassifier(random_state=0)
     bag, regression_forest = BaggingClassifier(n_estimators=100, random_state=0), RandomForestRegressor(random_state=0)
     rows = [
@@ -107,6 +111,17 @@ def main() -> None:
         ("tree, diabetes (regression)", diabetes, regression_tree, "squared_error", (2, 100), 5, 1000, 20_000),
         ("ridge, diabetes", diabetes, Ridge(), "squared_error", (2, 100), 5, 1000, 100_000),
         ("SVR, diabetes", diabetes, SVR(), "squared_error", (2, 100), 5, 1000, 50_000),
+        ("linear regression, diabetes", diabetes, LinearRegression(), "squared_error", (2, 100), 5, 1000, 50_000),
+        ("lasso, diabetes", diabetes, Lasso(), "squared_error", (2, 100), 5, 1000, 50_000),
+        ("elastic net, diabetes", diabetes, ElasticNet(), "squared_error", (2, 100), 5, 1000, 50_000),
+        ("ridge classifier, Breast Cancer", cancer, RidgeClassifier(), "accuracy", (4, 120), 5, 1000, 20_000),
+        ("linear SVM, Iris", iris, LinearSVC(random_state=0), "accuracy", (2, 50), 5, 1000, 50_000),
+        ("naive Bayes, Breast Cancer", cancer, GaussianNB(), "confidence", (4, 120), 5, 1000, 20_000),
+        ("radius neighbours, Iris", iris, RadiusNeighborsClassifier(), "confidence", (2, 50), 5, 500, 100_000),
+        ("radius neighbours, diabetes", diabetes, within, "squared_error", (2, 100), 5, 500, 50_000),
+        ("SVM, balanced, Breast Cancer", cancer, SVC(class_weight="balanced"), "confidence", (4, 120), 5, 1000, 20_000),
+        ("logistic, balanced, Breast Cancer", cancer, balanced_logistic, "confidence", (4, 120), 5, 1000, 20_000),
+        ("tree, balanced, Iris", iris, balanced_tree, "confidence", (2, 50), 5, 1000, 50_000),
         ("random forest, Iris", iris, forest, "confidence", (2, 20), 5, 100, 20_000),
         ("random forest, Breast Cancer", cancer, forest, "confidence", (2, 20), 5, 100, 20_000),
         ("extra trees, Iris", iris, extra, "confidence", (2, 20), 5, 100, 20_000),

@@ -20,9 +20,10 @@ import json
 import numpy as np
 import localshapley as ls
 from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC, SVR
+from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsClassifier
+from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 rng = np.random.default_rng(0)
@@ -30,7 +31,10 @@ X, X_test = rng.normal(size=(60, 4)).astype(np.float32), rng.normal(size=(6, 4))
 forests = RandomForestClassifier(2), BaggingClassifier(n_estimators=2)
 trees = DecisionTreeClassifier(), DecisionTreeClassifier(splitter="random")
 classifiers = KNeighborsClassifier(3), *trees, *forests, SVC(), SVC(kernel="linear"), LogisticRegression()
-for model in (*classifiers, SVR(), Ridge(), ExtraTreesRegressor(2)):
+classifiers = *classifiers, RidgeClassifier(class_weight="balanced"), GaussianNB(), LinearSVC()
+classifiers = *classifiers, RadiusNeighborsClassifier(2), DecisionTreeClassifier(class_weight="balanced")
+regressors = SVR(), Ridge(), LinearRegression(), ElasticNet(), KNeighborsRegressor(5), ExtraTreesRegressor(2)
+for model in (*classifiers, *regressors):
     y, y_test = (X[:, 0] > 0, X_test[:, 0] > 0) if model in classifiers else (X[:, 0] * 1.0, X_test[:, 0])
     for method in ("auto", "sample", "exact"):
         budget = 400 if method == "sample" else None
@@ -78,5 +82,5 @@ def test_one_model_alone():
 
 
 def test_unknown_models_are_refused():
-    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'fixed', 'forest', 'gcn', .*got 'forrest'"):
+    with pytest.raises(InvalidArgumentError, match=r"models must be one of 'bayes', 'fixed', .*got 'forrest'"):
         ls.warm_up("forrest")

@@ -39,8 +39,8 @@ def warm_up(
     Parameters
     ----------
     models : str or list of str, optional
-        `"knn"`, `"tree"`, `"forest"`, `"fixed"` (trees of `models.Fixed`), `"svm"`, `"logistic"`, `"ridge"`,
-        `"gcn"`; by default all that can be used here.
+        `"knn"`, `"radius"`, `"tree"`, `"forest"`, `"fixed"` (trees of `models.Fixed`), `"svm"`, `"logistic"`,
+        `"ridge"`, `"linear"`, `"bayes"`, `"gcn"`; by default all that can be used here.
     n_jobs : int, optional
         Processes at a time; by default one per core.
     progress : bool or callable, optional
@@ -128,6 +128,14 @@ def _compile_knn() -> None:
     threshold_knn_shapley(*_data(True), radius=1.0, progress=False)
 
 
+def _compile_radius() -> None:
+    from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
+
+    for model, classes in ((RadiusNeighborsClassifier(2.0), True), (RadiusNeighborsRegressor(2.0), False)):
+        value(*_data(classes), model=model, support=Nearest(8), method="exact", progress=False)
+        _train(model, classes)
+
+
 def _compile_tree() -> None:
     from sklearn.tree import DecisionTreeClassifier
 
@@ -162,9 +170,25 @@ def _compile_logistic() -> None:
 
 
 def _compile_ridge() -> None:
-    from sklearn.linear_model import Ridge
+    from sklearn.linear_model import Ridge, RidgeClassifier
 
     _train(Ridge(), False)
+    _train(RidgeClassifier(), True)
+
+
+def _compile_linear() -> None:
+    from sklearn.linear_model import Lasso, LinearRegression
+    from sklearn.svm import LinearSVC
+
+    _train(LinearRegression(), False)
+    _train(Lasso(), False)
+    _train(LinearSVC(), True)
+
+
+def _compile_bayes() -> None:
+    from sklearn.naive_bayes import GaussianNB
+
+    _train(GaussianNB(), True)
 
 
 def _compile_gcn() -> None:
@@ -192,12 +216,15 @@ def _train(model: object, classes: bool) -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "methods": _compile_methods,
     "knn": _compile_knn,
+    "radius": _compile_radius,
     "tree": _compile_tree,
     "forest": _compile_forest,
     "fixed": _compile_fixed,
     "svm": _compile_svm,
     "logistic": _compile_logistic,
     "ridge": _compile_ridge,
+    "linear": _compile_linear,
+    "bayes": _compile_bayes,
     "gcn": _compile_gcn,
 }
 """What can be compiled on its own."""

@@ -102,7 +102,7 @@ CLASSIFIERS = {
     "tree": DecisionTreeClassifier(min_samples_leaf=2, random_state=3),
     "svm": SVC(),
     "logistic": LogisticRegression(),
-    "bayes": GaussianNB(),
+    "bayes": ls.models.Estimator(GaussianNB()),
 }
 REGRESSORS = {
     "knn": KNeighborsRegressor(3),
@@ -315,18 +315,21 @@ def with_store(first: dict[str, Any], then: dict[str, Any]) -> Any:
 
 @run
 def store_again() -> Any:
-    settings = {"model": GaussianNB(), "support": Nearest(5)}
+    settings = {"model": ls.models.Estimator(GaussianNB()), "support": Nearest(5)}
     return with_store({**settings, "method": "exact"}, {**settings, "method": "exact"})
 
 
 @run
 def store_shared_by_two_supports() -> Any:
-    return with_store({"model": GaussianNB(), "support": Nearest(5)}, {"model": GaussianNB(), "support": Nearest(6)})
+    return with_store(
+        {"model": ls.models.Estimator(GaussianNB()), "support": Nearest(5)},
+        {"model": ls.models.Estimator(GaussianNB()), "support": Nearest(6)},
+    )
 
 
 @run
 def two_processes() -> Any:
-    return ls.value(*flowers(24, 6), model=GaussianNB(), support=Nearest(6), n_jobs=2)
+    return ls.value(*flowers(24, 6), model=ls.models.Estimator(GaussianNB()), support=Nearest(6), n_jobs=2)
 
 
 @run

@@ -25,7 +25,15 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
-from sklearn.linear_model import LinearRegression, LogisticRegression, LogisticRegressionCV, Ridge, RidgeClassifier
+from sklearn.linear_model import (
+    ElasticNet,
+    Lasso,
+    LinearRegression,
+    LogisticRegression,
+    LogisticRegressionCV,
+    Ridge,
+    RidgeClassifier,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import (
@@ -70,17 +78,19 @@ TRAINERS = {
     SVR: "SVRTrainer",
     LogisticRegression: "LogisticTrainer",
     Ridge: "RidgeTrainer",
+    RidgeClassifier: "RidgeClassifierTrainer",
+    LinearRegression: "LeastSquaresTrainer",
+    Lasso: "LassoTrainer",
+    ElasticNet: "LassoTrainer",
+    GaussianNB: "BayesTrainer",
+    LinearSVC: "LinearSVCTrainer",
+    RadiusNeighborsClassifier: "RadiusTrainer",
 }
 PLAIN = [
-    RadiusNeighborsClassifier(),
     NearestCentroid(),
     AdaBoostClassifier(),
     NuSVC(),
-    LinearSVC(),
-    LinearRegression(),
-    RidgeClassifier(),
     LogisticRegressionCV(),
-    GaussianNB(),
     CalibratedClassifierCV(KNeighborsClassifier()),
     GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3]}),
 ]

@@ -327,7 +327,7 @@ def test_class_weights_by_text_label_count():
     weights = {"setosa": 1.0, "versicolor": 20.0, "virginica": 0.5}
     support = some_supports(data, 4)
     model = LogisticRegression(C=0.01, class_weight=weights)
-    found = ls.value(*data, model=model, support=Given(support), per_test=True)
+    found = ls.value(*data, model=ls.models.Estimator(model), support=Given(support), per_test=True)
     np.testing.assert_allclose(found.per_test.toarray(), plain_loop(model, *data, support), atol=1e-10)
     plain = ls.value(*data, model=LogisticRegression(C=0.01), support=Given(support))
     assert np.abs(found.values - plain.values).max() > 0.01

@@ -306,7 +306,6 @@ class TestIsUsable:
             {"max_leaf_nodes": 5},
             {"oob_score": True, "bootstrap": True},
             {"warm_start": True},
-            {"class_weight": "balanced"},
             {"ccp_alpha": 0.01},
             {"min_weight_fraction_leaf": 0.1},
             {"monotonic_cst": [0, 0, 0, 1]},

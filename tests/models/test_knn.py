@@ -342,6 +342,26 @@ class TestLargeSupports:
         np.testing.assert_allclose(v.per_test.sum(axis=1), full - nothing, atol=1e-11)
         assert np.abs(full - nothing).max() > 0.1
 
+    @pytest.mark.parametrize("K", [1, 2, 3, 9, 20])
+    @pytest.mark.parametrize("n", [1, 6, 11])
+    def test_the_squared_error_needs_no_classes(self, n, K, monkeypatch):
+        """Summed up by places, and class by class."""
+        rng = np.random.default_rng([n, K])
+        data = rng.normal(size=(n, 2)), rng.normal(size=n), rng.normal(size=(3, 2)), rng.normal(size=3)
+        settings = {"model": KNeighborsRegressor(K), "support": Everything(), "method": "closed-form", "per_test": True}
+        one_by_one = ls.value(*data, **settings).per_test.toarray()
+        monkeypatch.setattr("localshapley.models.knn.FEW_CLASSES", 0)
+        np.testing.assert_allclose(ls.value(*data, **settings).per_test.toarray(), one_by_one, rtol=1e-9, atol=1e-12)
+
+    @pytest.mark.parametrize("K", [1, 15, 400])
+    def test_a_regressor_on_the_whole_training_set(self, K):
+        X, y, X_test, y_test, _ = ls.datasets.load("diabetes")
+        v = ls.value(X, y, X_test, y_test, model=KNeighborsRegressor(K), support=Everything())
+        full = KNeighborsRegressor(min(K, len(y))).fit(X, y).predict(X_test)
+        gain = ((y_test - y.mean()) ** 2).sum() - ((y_test - full) ** 2).sum()
+        assert v.cost.trainings == 0
+        assert v.values.sum() == pytest.approx(gain, abs=1e-6)
+
     def test_regression_adds_up_too(self):
         X, y = load_diabetes(return_X_y=True)
         data = X[:200], y[:200], X[200:206], y[200:206]

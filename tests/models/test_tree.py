@@ -418,12 +418,6 @@ class TestIsUsable:
             assert not usable
             assert usable.reason == reason
 
-    @pytest.mark.parametrize("weight", ["balanced", {0: 2.0}])
-    def test_class_weights(self, weight):
-        assert TreeTrainer.is_usable_for(classifier(class_weight=weight), real("iris")).reason.startswith(
-            "class_weight"
-        )
-
     @pytest.mark.parametrize("criterion", ["absolute_error", "poisson"])
     def test_other_criteria(self, criterion):
         usable = TreeTrainer.is_usable_for(regressor(criterion=criterion), real("diabetes"))

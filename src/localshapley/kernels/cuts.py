@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from localshapley.arrays import Floats, Ints, Singles
+from localshapley.arrays import AnyArray, Floats, Ints, Singles
 from localshapley.kernels.jit import part, section
 
 GINI, ENTROPY, SQUARED_ERROR = 0, 1, 2
@@ -344,7 +344,7 @@ def count_classes(slots: Slots, start: int, stop: int, classes: Slots, counts: I
 
 
 @part(error_model="numpy")
-def impurity_of(counts: Ints, n: int, criterion: int, terms: Floats) -> float:
+def impurity_of(counts: AnyArray, n: float, criterion: int, terms: Floats) -> float:
     """Gini impurity or entropy of `n` rows with these class counts."""
     squares, entropy = 0, 0.0
     for k in range(len(counts)):
@@ -355,8 +355,8 @@ def impurity_of(counts: Ints, n: int, criterion: int, terms: Floats) -> float:
 
 
 @part(error_model="numpy")
-def term(count: int, n: int, terms: Floats) -> float:
+def term(count: float, n: float, terms: Floats) -> float:
     """`p·log₂(p)` of a share `p = count/n`, read from the table as far as it goes."""
     if n < len(terms):
-        return float(terms[n, count])
-    return float(count / n * (np.log(count / n) / np.log(2.0))) if count else 0.0
+        return float(terms[int(n), int(count)])
+    return float(count / n * (np.log(count / n) / np.log(2.0))) if count > 0 else 0.0

@@ -4,7 +4,8 @@ Rows are taken less the mean of their coalition, so that the intercept stands ap
 features is trained by its features. Else it is trained by its rows: every model that they can teach is a combination
 of them, and their inner products are all that it takes to find it.
 
-Logistic regression is softmax regression of the classes that are present.
+Logistic regression is softmax regression of the classes that are present. Where these have weights, rows are scaled by
+the roots of theirs.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
+from localshapley.kernels.decisions import ClassWeights, take_roots
 from localshapley.kernels.jit import kernel
 from localshapley.kernels.matrices import (
     ARITHMETIC,
@@ -40,7 +42,7 @@ RidgeRoom: TypeAlias = tuple[Fetched, Floats, Floats, Floats, Ints]
 """What is fetched of a coalition, rows turned into columns, a factor; five lines of numbers and three of places."""
 LogisticRoom: TypeAlias = tuple[Fetched, Coordinates, Work, Floats, Floats, Floats, Floats, Floats, Ints, Ints]
 """What is fetched of a coalition, coordinates, room for softmax regression; coefficients of each class (by coordinate,
-and by row or feature), its intercept and its score; three lines of numbers, five of places, and two of classes."""
+and by row or feature), its intercept and its score; four lines of numbers, five of places, and three of classes."""
 
 
 def train_ridge(
@@ -116,6 +118,7 @@ def train_logistic(
     todo: Ints,
     rows: Rows,
     codes: Ints,
+    weights: ClassWeights,
     penalties: tuple[float, float],
     intercept: bool,
     out: Floats,
@@ -135,11 +138,11 @@ def train_logistic(
         np.zeros((n_classes, few)),
         np.zeros((n_classes, max(size, p))),
         *np.zeros((2, n_classes)),
-        np.zeros((3, max(size, p))),
+        np.zeros((4, max(size, p))),
         np.zeros((5, size), dtype=np.int64),
-        np.zeros((2, n_classes), dtype=np.int64),
+        np.zeros((3, n_classes), dtype=np.int64),
     )
-    fit_logistic(coalitions, todo, rows, codes, penalties, intercept, room, out)
+    fit_logistic(coalitions, todo, rows, codes, weights, penalties, intercept, room, out)
 
 
 @kernel(error_model="numpy", fastmath=ARITHMETIC)
@@ -148,6 +151,7 @@ def fit_logistic(
     todo: Ints,
     rows: Rows,
     codes: Ints,
+    weights: ClassWeights,
     penalties: tuple[float, float],
     intercept: bool,
     room: LogisticRoom,
@@ -157,9 +161,9 @@ def fit_logistic(
     indptr, players, test_indptr, tests = coalitions
     p = rows[0].shape[1]
     fetched, coordinates, work, W, coefficients, bias, scores, lines, places, classes = room
-    answer, mean, line = lines
+    answer, mean, line, roots = lines
     zero, width, start, whole, y = places
-    present, place = classes
+    present, place, count = classes
     first = 1 if intercept else 0
     for c in todo:
         members = players[indptr[c] : indptr[c + 1]]
@@ -171,17 +175,21 @@ def fit_logistic(
         for i in range(len(start)):
             start[i], whole[i] = 0, k
         q = lay_out(k, p, first, by_rows, fetched, coordinates[0], width, start)
+        take_roots(k, m, y, present, count, weights, roots)
+        scale_rows(coordinates[0], roots, k)
         sizes = k, q, m, first
-        minimise(coordinates, (zero, width, start, whole), sizes, y, penalties[1 if m == 2 else 0], work, W)
+        minimise(coordinates, (zero, width, start, whole), sizes, y, roots, penalties[1 if m == 2 else 0], work, W)
         n = k if crossed else p
         for j in range(m):
             bias[j] = W[j, 0] if intercept else 0.0
             if crossed:
                 substitute_back(coordinates[0], first, q, start, W[j], k, coefficients[j])
+                scale(coefficients[j], roots, k)
                 if intercept:
                     centre(coefficients[j], k)
             elif by_rows:
                 substitute_back(coordinates[0], first, q, start, W[j], k, answer)
+                scale(answer, roots, k)
                 combine_rows(answer, fetched[0], k, p, coefficients[j])
             else:
                 for a in range(p):
@@ -231,6 +239,21 @@ def lay_out(k: int, p: int, first: int, by_rows: bool, fetched: Fetched, C: Floa
         for i in range(k):
             C[i, 0] = 1.0
     return q
+
+
+@compiled
+def scale_rows(M: Floats, factors: Floats, n: int) -> None:
+    """Multiply each of `n` rows by a factor."""
+    for i in range(n):
+        for a in range(M.shape[1]):
+            M[i, a] *= factors[i]
+
+
+@compiled
+def scale(a: Floats, factors: Floats, n: int) -> None:
+    """Multiply each of `n` numbers by a factor."""
+    for i in range(n):
+        a[i] *= factors[i]
 
 
 @pasted

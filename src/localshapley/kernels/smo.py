@@ -40,6 +40,8 @@ rows of the kernel matrix as the machine has them (`ready` tells which are there
 Groups: TypeAlias = tuple[int, int, int, int]
 """`first`, `n_first`, `second`, `n_second`: the variables are the rows of the coalition from `first` on, `n_first` of
 them, then those from `second` on."""
+Bounds: TypeAlias = tuple[float, float]
+"""`C` for the variables of sign +1 and for those of sign −1: classes may have weights."""
 Settings: TypeAlias = tuple[float, float, bool]
 """`C`, `tol` and `shrinking`, as scikit-learn has them."""
 
@@ -125,9 +127,15 @@ def fetch(
 
 
 @compiled
-def release(v: int, n_first: int, C: float, alpha: Floats, up: Floats, down: Floats) -> None:
+def bound_of(v: int, n_first: int, bounds: Bounds) -> Any:
+    """The bound of a variable."""
+    return bounds[0] if v < n_first else bounds[1]
+
+
+@compiled
+def release(v: int, n_first: int, bounds: Bounds, alpha: Floats, up: Floats, down: Floats) -> None:
     """Say which way a variable may go."""
-    grow = 0.0 if alpha[v] < C else -np.inf
+    grow = 0.0 if alpha[v] < bound_of(v, n_first, bounds) else -np.inf
     shrink = 0.0 if alpha[v] > 0 else -np.inf
     up[v], down[v] = (grow, shrink) if v < n_first else (shrink, grow)
 
@@ -210,32 +218,32 @@ def find_partner(
 
 
 @compiled
-def bounded(old_i: float, old_j: float, i: float, j: float, opposite: bool, C: float) -> Any:
-    """Two variables after a move, brought back between 0 and `C` along the line of the move."""
+def bounded(old_i: float, old_j: float, i: float, j: float, opposite: bool, C_i: float, C_j: float) -> Any:
+    """Two variables after a move, brought back between 0 and their bounds along the line of the move."""
     if opposite:
         difference = old_i - old_j
         if difference > 0:
             if j < 0:
                 i, j = difference, 0.0
-            if i > C:
-                i, j = C, C - difference
-        else:
-            if i < 0:
-                i, j = 0.0, -difference
-            if j > C:
-                i, j = C + difference, C
+        elif i < 0:
+            i, j = 0.0, -difference
+        if difference > C_i - C_j:
+            if i > C_i:
+                i, j = C_i, C_i - difference
+        elif j > C_j:
+            i, j = C_j + difference, C_j
     else:
         total = old_i + old_j
-        if total > C:
-            if i > C:
-                i, j = C, total - C
-            if j > C:
-                i, j = total - C, C
-        else:
-            if j < 0:
-                i, j = total, 0.0
-            if i < 0:
-                i, j = 0.0, total
+        if total > C_i:
+            if i > C_i:
+                i, j = C_i, total - C_i
+        elif j < 0:
+            i, j = total, 0.0
+        if total > C_j:
+            if j > C_j:
+                i, j = total - C_j, C_j
+        elif i < 0:
+            i, j = 0.0, total
     return i, j
 
 
@@ -288,7 +296,7 @@ def add_bound(
 
 
 @compiled
-def take_back(n: int, n_active: int, n_first: int, C: float, matrix: AnyArray, machine: MachineScratch) -> None:
+def take_back(n: int, n_active: int, n_first: int, bounds: Bounds, matrix: AnyArray, machine: MachineScratch) -> None:
     """Take the variables that were set aside back in; their slopes are summed anew, for the same last bits."""
     alpha, slope, first_slope, bound_slope, up, down, _, _, _, order, _, _ = machine
     for p in range(n_active, n):
@@ -296,9 +304,9 @@ def take_back(n: int, n_active: int, n_first: int, C: float, matrix: AnyArray, m
         slope[w] = bound_slope[w] + first_slope[w]
         for q in range(n_active):
             v = order[q]
-            if 0 < alpha[v] < C:
+            if 0 < alpha[v] < bound_of(v, n_first, bounds):
                 slope[w] += (alpha[v] if v < n_first else -alpha[v]) * matrix[v, w]
-        release(w, n_first, C, alpha, up, down)
+        release(w, n_first, bounds, alpha, up, down)
 
 
 @compiled
@@ -323,6 +331,7 @@ def solve(
     coalition: CoalitionScratch,
     n_rows: int,
     groups: Groups,
+    bounds: Bounds,
     settings: Settings,
     machine: MachineScratch,
 ) -> Any:
@@ -331,7 +340,7 @@ def solve(
     The slopes in `machine` are those where all variables are 0.
     """
     first, n_first, second, n_second = groups
-    C, tol, shrinking = settings
+    _, tol, shrinking = settings
     n = n_first + n_second
     width = padded(n)
     players, own, line, has, all_values = coalition
@@ -346,7 +355,7 @@ def solve(
         diagonal[v] = own[first + v if v < n_first else second + v - n_first]
         place[v] = order[v] = v
         ready[v] = False
-        release(v, n_first, C, alpha, up, down)
+        release(v, n_first, bounds, alpha, up, down)
     for v in range(n, width):
         slope[v] = diagonal[v] = 0.0
         up[v] = down[v] = -np.inf
@@ -367,7 +376,7 @@ def solve(
                 most_down = max(most_down, down[v] + slope[v])
             if not widened and most_up + most_down <= 10 * tol:
                 widened = True
-                take_back(n, n_active, n_first, C, matrix, machine)
+                take_back(n, n_active, n_first, bounds, matrix, machine)
                 n_active = n
             n_active = set_aside(n, n_active, most_up, most_down, slope, up, down, place, order)
             best = rank_rises(width, slope, up, key)
@@ -381,7 +390,7 @@ def solve(
             if j < 0:
                 if n_active == n:
                     return offset_of(n, slope, up, down, order)
-                take_back(n, n_active, n_first, C, matrix, machine)
+                take_back(n, n_active, n_first, bounds, matrix, machine)
                 n_active, until = n, 1
                 best = rank_rises(width, slope, up, key)
         if not ready[j] and not fetch(source, rows, groups, j, ready, matrix, takes_all):
@@ -390,11 +399,13 @@ def solve(
         curvature = diagonal[i] + diagonal[j] - 2.0 * matrix[i, j]
         step = (slope[j] - slope[i]) / (curvature if curvature > 0 else LEAST_CURVATURE)
         old_i, old_j = alpha[i], alpha[j]
-        alpha[i], alpha[j] = bounded(old_i, old_j, old_i + sign_i * step, old_j - sign_j * step, sign_i != sign_j, C)
-        release(i, n_first, C, alpha, up, down)
-        release(j, n_first, C, alpha, up, down)
+        C_i, C_j = bound_of(i, n_first, bounds), bound_of(j, n_first, bounds)
+        new_i, new_j = old_i + sign_i * step, old_j - sign_j * step
+        alpha[i], alpha[j] = bounded(old_i, old_j, new_i, new_j, sign_i != sign_j, C_i, C_j)
+        release(i, n_first, bounds, alpha, up, down)
+        release(j, n_first, bounds, alpha, up, down)
         if shrinking:
-            add_bound(width, i, sign_i, old_i, alpha[i], C, matrix, bound_slope)
-            add_bound(width, j, sign_j, old_j, alpha[j], C, matrix, bound_slope)
+            add_bound(width, i, sign_i, old_i, alpha[i], C_i, matrix, bound_slope)
+            add_bound(width, j, sign_j, old_j, alpha[j], C_j, matrix, bound_slope)
         by_i, by_j = sign_i * (alpha[i] - old_i), sign_j * (alpha[j] - old_j)
         best = follow(width, i, j, by_i, by_j, matrix, slope, up, key)

@@ -1,5 +1,8 @@
 """Softmax regression by Newton's method, on a few coordinates of the rows.
 
+Rows may have weights: the loss of a row counts so many times. Its coordinates, and with them its scores, are then
+scaled by the root of its weight, so that the second derivatives have the form that they have without weights.
+
 The coordinates of the unknowns are chosen so that the second derivatives at the start are the unit matrix; conjugate
 gradients then need few iterations to solve for a step. Coefficients of the classes sum to zero, all along.
 """
@@ -16,6 +19,7 @@ from localshapley.kernels.matrices import (
     add_rows,
     balance,
     compiled,
+    dot,
     dot_rows,
     four_dots,
     multiply,
@@ -49,9 +53,18 @@ coefficients, in the coordinates `Q`.
 
 @pasted
 def minimise(
-    coordinates: Coordinates, limits: Limits, sizes: Sizes, y: Ints, penalty: float, work: Work, W: Floats
+    coordinates: Coordinates,
+    limits: Limits,
+    sizes: Sizes,
+    y: Ints,
+    roots: Floats,
+    penalty: float,
+    work: Work,
+    W: Floats,
 ) -> None:
     """Softmax regression of `m` classes on the coordinates `C`; `W` gets a row of coefficients for each class.
+
+    The coordinates of a row are scaled by the root of its weight, as `roots` has them.
 
     A step is halved until the loss falls by enough. Training ends near the least loss, as far as rounding lets it; or
     after `MAX_STEPS`, with the least loss so far.
@@ -62,7 +75,7 @@ def minimise(
     left, step, V, U = by_column[0], by_column[1], by_column[4], coordinates[3]
     weight = 1 / m  # with equal probabilities, the second derivative of the loss is this multiple of the unit matrix
     begin(coordinates, limits, sizes, weight, penalty, work)
-    loss = k * math.log(m)
+    loss = dot(roots, roots, k) * math.log(m)
     enough = PRECISION * min(1.0, penalty)
     last, ratio, n = np.inf, 1.0, 0
     for _ in range(MAX_STEPS):
@@ -72,7 +85,7 @@ def minimise(
             to_plain(U, m, q, V, W)
             whiten(coordinates, sizes, limits[1], weight, penalty)
             to_white(U, m, q, W, V)
-        descend(coordinates[5], limits, sizes, y, weight, work)
+        descend(coordinates[5], limits, sizes, y, roots, weight, work)
         squared, size = dot_rows(left, left, m, q), dot_rows(V, V, m, q)
         if ratio * squared <= enough or (squared > last / 4 and squared < 1e-22 * (k + size)):
             break
@@ -80,7 +93,7 @@ def minimise(
         goal = max(squared * min(0.01, squared), 0.05 * enough / ratio)
         promise, n = newton_step(coordinates, limits, sizes, weight, goal, work)
         ratio = promise / squared
-        length, loss = search(sizes, y, weight, promise, loss, work)
+        length, loss = search(sizes, y, roots, weight, promise, loss, work)
         add_rows(F, length, gain, m, k, F)
         add_rows(V, length, step, m, q, V)
         balance(V, m, q)
@@ -105,15 +118,18 @@ def begin(coordinates: Coordinates, limits: Limits, sizes: Sizes, weight: float,
 
 
 @pasted
-def descend(QT: Floats, limits: Limits, sizes: Sizes, y: Ints, weight: float, work: Work) -> None:
+def descend(QT: Floats, limits: Limits, sizes: Sizes, y: Ints, roots: Floats, weight: float, work: Work) -> None:
     """Write the gradient of the loss, negated, at the present coefficients."""
     _, _, start, whole = limits
     k, q, m, _ = sizes
     by_row, by_column = work
     F, P, trial, left, V = by_row[4], by_row[5], by_row[6], by_column[0], by_column[4]
-    add_rows(P, -weight, F, m, k, trial)
+    for j in range(m):
+        for i in range(k):
+            trial[j, i] = roots[i] * P[j, i]
+    add_rows(trial, -weight, F, m, k, trial)
     for i in range(k):
-        trial[y[i], i] -= 1.0
+        trial[y[i], i] -= roots[i]
     multiply(QT, q, start, whole, trial, m, left)
     add_rows(left, 1.0, V, m, q, left)
     for j in range(m):
@@ -122,7 +138,9 @@ def descend(QT: Floats, limits: Limits, sizes: Sizes, y: Ints, weight: float, wo
 
 
 @pasted
-def search(sizes: Sizes, y: Ints, weight: float, promise: float, loss: float, work: Work) -> tuple[float, float]:
+def search(
+    sizes: Sizes, y: Ints, roots: Floats, weight: float, promise: float, loss: float, work: Work
+) -> tuple[float, float]:
     """Halve a step until the loss falls by enough; returns its length, and the loss there."""
     k, q, m, _ = sizes
     by_row, by_column = work
@@ -135,7 +153,7 @@ def search(sizes: Sizes, y: Ints, weight: float, promise: float, loss: float, wo
     while value + length * (mixed + length * new / 2) > loss - 1e-4 * length * promise + 1e-13 * (1 + loss):
         length /= 2
         add_rows(F, length, gain, m, k, trial)
-        value = softmax(trial, y, m, k, P, top, total)
+        value = softmax(trial, y, roots, m, k, P, top, total)
     return length, value
 
 
@@ -263,8 +281,8 @@ def bend(P: Floats, D: Floats, weight: float, m: int, k: int, total: Floats, out
 
 
 @compiled
-def softmax(F: Floats, y: Ints, m: int, k: int, P: Floats, top: Floats, total: Floats) -> Any:
-    """Write the probabilities of `m` classes for `k` rows; returns the log loss."""
+def softmax(F: Floats, y: Ints, roots: Floats, m: int, k: int, P: Floats, top: Floats, total: Floats) -> Any:
+    """Write the probabilities of `m` classes for `k` rows, whose scores are scaled; returns the log loss."""
     for i in range(k):
         top[i] = F[0, i]
         total[i] = 0.0
@@ -273,12 +291,12 @@ def softmax(F: Floats, y: Ints, m: int, k: int, P: Floats, top: Floats, total: F
             top[i] = max(top[i], F[j, i])
     for j in range(m):
         for i in range(k):
-            P[j, i] = math.exp(F[j, i] - top[i])
+            P[j, i] = math.exp((F[j, i] - top[i]) / roots[i])
         for i in range(k):
             total[i] += P[j, i]
     loss = 0.0
     for i in range(k):
-        loss += math.log(total[i]) + top[i] - F[y[i], i]
+        loss += roots[i] * (roots[i] * math.log(total[i]) + top[i] - F[y[i], i])
         total[i] = 1 / total[i]
     for j in range(m):
         for i in range(k):

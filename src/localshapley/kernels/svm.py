@@ -9,10 +9,9 @@ import numpy as np
 
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels import jit
+from localshapley.kernels.decisions import LABEL, ClassWeights, weight_of_class, write
 from localshapley.kernels.gram import Kernel, Rows, compiled, read_diagonal, read_test
 from localshapley.kernels.smo import CoalitionScratch, MachineScratch, Settings, make_scratch, solve
-
-LABEL, MARGIN, PROBABILITY = range(3)
 
 Family: TypeAlias = tuple[Kernel, Floats, Rows]
 """The kernel, gamma for each coalition to train, and the rows."""
@@ -54,7 +53,7 @@ def fit_regressors(
     coalition, machine, vectors, weights = room
     ordered, own, line, has, _ = coalition
     alpha, slope = machine[:2]
-    first = np.int64(0)
+    first, C = np.int64(0), settings[0]
     for k in range(len(todo)):
         c = todo[k]
         source = kernel, gammas[k], rows
@@ -67,7 +66,7 @@ def fit_regressors(
         for i in range(n):
             slope[i] = epsilon - y[members[i]]
             slope[n + i] = -(epsilon + y[members[i]])
-        offset = solve(source, coalition, n, (first, n, first, n), settings, machine)
+        offset = solve(source, coalition, n, (first, n, first, n), (C, C), settings, machine)
         n_vectors = 0
         for i in range(n):
             weight = alpha[i] - alpha[n + i]
@@ -106,7 +105,14 @@ def group_by_class(members: Indices, codes: Ints, count: Ints, present: Ints, st
 
 
 def train_classifiers(
-    coalitions: CoalitionArrays, todo: Ints, family: Family, codes: Ints, settings: Settings, form: int, out: Floats
+    coalitions: CoalitionArrays,
+    todo: Ints,
+    family: Family,
+    codes: Ints,
+    weights: ClassWeights,
+    settings: Settings,
+    form: int,
+    out: Floats,
 ) -> None:
     """Train a machine on each pair of classes of each coalition and write what they predict together.
 
@@ -125,7 +131,7 @@ def train_classifiers(
         np.empty(n, dtype=np.int64),
         np.empty(n + 1, dtype=np.int64),
     )
-    fit_classifiers(coalitions, todo, family, codes, settings, form, room, out)
+    fit_classifiers(coalitions, todo, family, codes, weights, settings, form, room, out)
 
 
 @jit.kernel(error_model="numpy")
@@ -134,6 +140,7 @@ def fit_classifiers(
     todo: Ints,
     family: Family,
     codes: Ints,
+    class_weights: ClassWeights,
     settings: Settings,
     form: int,
     room: ClassifierRoom,
@@ -157,11 +164,14 @@ def fit_classifiers(
         pair, too_large = 0, False
         for a in range(n_present):
             n_a = starts[a + 1] - starts[a]
+            C_a = settings[0] * weight_of_class(class_weights, present[a], n_a, n, n_present)
             for b in range(a + 1, n_present):
                 n_b = starts[b + 1] - starts[b]
                 for i in range(n_a + n_b):
                     slope[i] = -1.0 if i < n_a else 1.0
-                offset = solve(source, coalition, n, (starts[a], n_a, starts[b], n_b), settings, machine)
+                C_b = settings[0] * weight_of_class(class_weights, present[b], n_b, n, n_present)
+                groups = starts[a], n_a, starts[b], n_b
+                offset = solve(source, coalition, n, groups, (C_a, C_b), settings, machine)
                 offsets[pair] = offset
                 too_large |= math.isnan(offset)
                 for i in range(n_a):
@@ -237,22 +247,3 @@ def decide(
             decision[a] /= 2
         else:
             decision[a] = votes[a] + decision[a] / (3 * (abs(decision[a]) + 1))
-
-
-@compiled
-def write(decision: Floats, present: Ints, n_present: int, form: int, t: int, out: Floats) -> None:
-    """Write a prediction: a class that the coalition lacks has no votes, the least decision value, probability 0."""
-    largest = least = decision[0]
-    for a in range(n_present):
-        largest = max(largest, decision[a])
-        least = min(least, decision[a])
-    for code in range(out.shape[1]):
-        out[t, code] = least if form == MARGIN else 0.0
-    total = 0.0
-    for a in range(n_present):
-        value = math.exp(decision[a] - largest) if form == PROBABILITY else decision[a]
-        out[t, present[a]] = value
-        total += value
-    if form == PROBABILITY:
-        for a in range(n_present):
-            out[t, present[a]] /= total

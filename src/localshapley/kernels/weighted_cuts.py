@@ -1,12 +1,12 @@
 """The best cut of a node with weighted rows, as scikit-learn finds it: of all cuts, or of one at random per column.
 
-Weights are whole numbers, how often a bootstrap drew a row. Rows stay in scikit-learn's order, in which numbers are
-summed, on the shorter side of a cut.
+The weight of a row is how often a bootstrap drew it, times the weight of its class. Rows stay in scikit-learn's order,
+in which numbers are summed, on the shorter side of a cut; only sums of whole numbers may be taken in any order.
 """
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,22 +18,24 @@ from localshapley.kernels.sorting import sort_rows
 LARGEST = 0x7FFFFFFF
 """The largest random number."""
 
-Settings: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats, int]
-"""`criterion`, `at_random`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `terms`, `short`.
+Settings: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats, int, bool, bool]
+"""`criterion`, `at_random`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `terms`, `short`,
+`is_weighted`, `by_tree`.
 
 As for single trees, in `cuts`; with `at_random`, a column has one threshold, drawn between its smallest and its
-largest value. `short` is for `sort_rows`.
+largest value. `short` is for `sort_rows`. Where classes are weighted there are no `terms`; they are weighted `by_tree`
+where balance is that of the rows that a tree drew, not of the coalition.
 """
-Sample: TypeAlias = tuple[Singles, Slots, Floats]
-"""`columns`, `classes`, `targets` of a coalition's rows; columns first."""
-Growth: TypeAlias = tuple[Slots, Ints, Slots, Slots, Ints, Floats, Singles, Ints, Ints, Ints]
+Sample: TypeAlias = tuple[Singles, Slots, Floats, Floats]
+"""`columns`, `classes`, `targets` and class weights of a coalition's rows; columns first."""
+Growth: TypeAlias = tuple[Slots, Ints, Slots, Slots, Floats, Floats, Singles, Floats, Floats, Ints]
 """`members`, `scored`, `drawn`, `constant`, `weights`, `products`, `values`, `total`, `left`, `pending`, of a tree.
 
 Rows and places of test rows, both node by node; columns, moved by the draws, and those that are constant from the root
 to a node; weight of each row, and weight times target; values of a node's rows in a column; class counts of a node and
 of its left part; room for the sort.
 """
-Sums: TypeAlias = tuple[int, float, float, int]
+Sums: TypeAlias = tuple[float, float, float, float]
 """Weight of a node, sum of its targets and of their squares, sum of its squared class counts."""
 
 
@@ -68,7 +70,7 @@ def find_split(
     state : int
         State of the random numbers.
     """
-    criterion, at_random, _, max_features, _, _, _, _, short = settings
+    criterion, at_random, _, max_features, _, _, _, _, short, is_weighted, _ = settings
     columns = sample[0]
     members, _, drawn, constant, _, _, values, _, _, pending = growth
     best, threshold, column, cut, latest = -np.inf, 0.0, -1, -1, -1
@@ -85,8 +87,8 @@ def find_split(
         latest = drawn[j]
         low, high = read_column(columns[latest], members, start, stop, values)
         is_constant = not high > low + CLOSE
-        # Nothing is better than two pure parts, and the order of rows matters to sums of numbers alone.
-        is_open = criterion == SQUARED_ERROR or (best != 0 and not is_constant)
+        # Nothing is better than two pure parts, and the order of rows does not matter to sums of whole numbers.
+        is_open = is_weighted or criterion == SQUARED_ERROR or (best != 0 and not is_constant)
         if is_open and not at_random:
             sort_rows(values, members, start, stop, short, pending)
         if is_constant:
@@ -108,6 +110,8 @@ def find_split(
                 found = measure(start, at, stop, of_node, settings, sample, growth)
         elif is_open and criterion == SQUARED_ERROR:
             found, at = scan_squares(start, stop, min_leaf, of_node, growth)
+        elif is_open and is_weighted:
+            found, at = scan_weights(start, stop, min_leaf, of_node, settings, sample, growth)
         elif is_open:
             found, at = scan_classes(start, stop, min_leaf, of_node, settings, sample, growth)
         if found > best:
@@ -145,9 +149,9 @@ def scan_classes(
     members, _, _, _, weights, _, values, total, left, _ = growth
     weight, _, _, squares = of_node
     best, cut = -np.inf, -1
-    weight_left = squares_left = shared = 0
+    weight_left = squares_left = shared = 0.0
     for k in range(len(total)):
-        left[k] = 0
+        left[k] = 0.0
     for i in range(start, stop - 1):
         k, more = classes[members[i]], weights[members[i]]
         squares_left += more * (2 * left[k] + more)
@@ -162,14 +166,54 @@ def scan_classes(
     return best, cut
 
 
+@part(inlined=False, error_model="numpy")
+def scan_weights(
+    start: int, stop: int, min_leaf: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
+) -> tuple[float, int]:
+    """The same where classes are weighted: sums are taken as scikit-learn takes them."""
+    criterion, terms = settings[0], settings[7]
+    members, _, _, _, weights, _, values, total, left, _ = growth
+    weight = of_node[0]
+    best, cut, before, weight_left = -np.inf, -1, start, 0.0
+    for k in range(len(total)):
+        left[k] = 0.0
+    for i in range(start + 1, stop):
+        if values[i] > values[i - 1] + CLOSE and i - start >= min_leaf and stop - i >= min_leaf:
+            if i - before <= stop - i:
+                for j in range(before, i):
+                    left[sample[1][members[j]]] += weights[members[j]]
+                    weight_left += weights[members[j]]
+            else:
+                weight_left = count_from_right(i, stop, weight, members, sample[1], weights, total, left)
+            before = i
+            parts = sums_of_squares(left, total)
+            found = purity(criterion, weight_left, weight - weight_left, parts, left, total, terms)
+            if found > best:
+                best, cut = found, i
+    return best, cut
+
+
+@part()
+def count_from_right(
+    cut: int, stop: int, weight: float, members: Slots, classes: Slots, weights: Floats, total: Floats, left: Floats
+) -> float:
+    """Class counts left of a cut: those of the node, less what is on its right, from the end on; returns the weight."""
+    for k in range(len(total)):
+        left[k] = total[k]
+    for i in range(stop - 1, cut - 1, -1):
+        left[classes[members[i]]] -= weights[members[i]]
+        weight -= weights[members[i]]
+    return weight
+
+
 @part(error_model="numpy")
 def purity(
     criterion: int,
-    weight_left: int,
-    weight_right: int,
-    squares: tuple[int, int],
-    left: Ints,
-    total: Ints,
+    weight_left: float,
+    weight_right: float,
+    squares: tuple[float, float],
+    left: Floats,
+    total: Floats,
     terms: Floats,
 ) -> float:
     """Impurity of both parts, weighted and negated; `squares` are the sums of their squared class counts."""
@@ -190,7 +234,7 @@ def scan_squares(start: int, stop: int, min_leaf: int, of_node: Sums, growth: Gr
     members, _, _, _, weights, products, values, _, _, _ = growth
     weight, whole, _, _ = of_node
     best, cut = -np.inf, -1
-    left, weight_left, before = 0.0, 0, start
+    left, weight_left, before = 0.0, 0.0, start
     for i in range(start, stop - 1):
         left += products[members[i]]
         weight_left += weights[members[i]]
@@ -228,7 +272,7 @@ def measure(
         sum_right = whole - sum_left
         found = sum_left * sum_left / weight_left + sum_right * sum_right / (weight - weight_left)
     else:
-        weight_left = count_classes(start, cut, members, sample[1], weights, left)
+        weight_left = count_left_part(start, cut, stop, weight, members, sample[1], weights, total, left)
         parts = sums_of_squares(left, total)
         found = purity(criterion, weight_left, weight - weight_left, parts, left, total, terms)
     return found
@@ -236,10 +280,10 @@ def measure(
 
 @part()
 def sum_left_part(
-    start: int, cut: int, stop: int, members: Slots, weights: Ints, products: Floats, whole: float
-) -> tuple[int, float]:
+    start: int, cut: int, stop: int, members: Slots, weights: Floats, products: Floats, whole: float
+) -> tuple[float, float]:
     """Weight and sum of the rows left of a cut, summed from the shorter side."""
-    weight, found = 0, 0.0
+    weight, found = 0.0, 0.0
     for i in range(start, cut):
         weight += weights[members[i]]
         found += products[members[i]]
@@ -248,12 +292,30 @@ def sum_left_part(
     return weight, found
 
 
+@part(inlined=False)
+def count_left_part(
+    start: int,
+    cut: int,
+    stop: int,
+    weight: float,
+    members: Slots,
+    classes: Slots,
+    weights: Floats,
+    total: Floats,
+    left: Floats,
+) -> Any:
+    """Count the classes left of a cut, from the shorter side; returns their weight."""
+    if cut - start <= stop - cut:
+        return count_classes(start, cut, members, classes, weights, left)
+    return count_from_right(cut, stop, weight, members, classes, weights, total, left)
+
+
 @part()
-def count_classes(start: int, stop: int, members: Slots, classes: Slots, weights: Ints, counts: Ints) -> int:
+def count_classes(start: int, stop: int, members: Slots, classes: Slots, weights: Floats, counts: Floats) -> float:
     """Count the classes of some rows by their weights; returns the weight of all."""
     for k in range(len(counts)):
-        counts[k] = 0
-    weight = 0
+        counts[k] = 0.0
+    weight = 0.0
     for i in range(start, stop):
         counts[classes[members[i]]] += weights[members[i]]
         weight += weights[members[i]]
@@ -261,9 +323,9 @@ def count_classes(start: int, stop: int, members: Slots, classes: Slots, weights
 
 
 @part()
-def sums_of_squares(left: Ints, total: Ints) -> tuple[int, int]:
+def sums_of_squares(left: Floats, total: Floats) -> tuple[float, float]:
     """Sums of the squared class counts of both parts."""
-    squares_left = squares_right = 0
+    squares_left = squares_right = 0.0
     for k in range(len(total)):
         squares_left += left[k] * left[k]
         squares_right += (total[k] - left[k]) * (total[k] - left[k])
@@ -273,9 +335,9 @@ def sums_of_squares(left: Ints, total: Ints) -> tuple[int, int]:
 @section()
 def sum_up(criterion: int, start: int, stop: int, sample: Sample, growth: Growth) -> Sums:
     """Sums over the rows of a node; its classes are counted in `total`."""
-    _, classes, targets = sample
+    _, classes, targets, _ = sample
     members, _, _, _, weights, products, _, total, _, _ = growth
-    weight, whole, squares, n_squares = 0, 0.0, 0.0, 0
+    weight = whole = squares = n_squares = 0.0
     if criterion == SQUARED_ERROR:
         for i in range(start, stop):
             weight += weights[members[i]]
@@ -289,7 +351,7 @@ def sum_up(criterion: int, start: int, stop: int, sample: Sample, growth: Growth
 
 
 @section(error_model="numpy")
-def impurity_of_node(of_node: Sums, settings: Settings, total: Ints) -> float:
+def impurity_of_node(of_node: Sums, settings: Settings, total: Floats) -> float:
     """Impurity of a node whose classes are counted."""
     criterion, terms = settings[0], settings[7]
     weight, whole, squares, _ = of_node
@@ -303,10 +365,10 @@ def impurity_of_node(of_node: Sums, settings: Settings, total: Ints) -> float:
 @section(error_model="numpy")
 def impurities_of_parts(
     start: int, cut: int, stop: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
-) -> tuple[int, float, float]:
+) -> tuple[float, float, float]:
     """Weight of the left part of a node, and impurities of both parts."""
     criterion, terms = settings[0], settings[7]
-    _, classes, targets = sample
+    _, classes, targets, _ = sample
     members, _, _, _, weights, products, _, total, left, _ = growth
     weight, whole, squares, _ = of_node
     if criterion == SQUARED_ERROR:
@@ -319,7 +381,7 @@ def impurities_of_parts(
         impurity_left = squares_left / weight_left - mean_left * mean_left
         impurity_right = (squares - squares_left) / weight_right - mean_right * mean_right
     else:
-        weight_left = count_classes(start, cut, members, classes, weights, left)
+        weight_left = count_left_part(start, cut, stop, weight, members, classes, weights, total, left)
         impurity_left = impurity_of(left, weight_left, criterion, terms)
         for k in range(len(total)):
             left[k] = total[k] - left[k]

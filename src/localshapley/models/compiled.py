@@ -18,6 +18,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.task import UNKNOWN, Task
 from localshapley.models.cluster import n_processes, on_cluster
 from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.weights import cover_coalitions
 
 PARTS_PER_THREAD = 8
 
@@ -72,6 +73,8 @@ class CompiledTrainer(Trainer):
                 continue
             if not (cls.settings[name](value) if name in cls.settings else _same(value, defaults[name].default)):
                 return Usable(f"{name}={value!r}")
+        if not cover_coalitions(getattr(estimator, "class_weight", None), task):
+            return Usable("class_weight names some of the classes only")
         for X in (task.X, task.X_test):
             if sparse.issparse(X) and not cls.takes_sparse:
                 return Usable("X is sparse")

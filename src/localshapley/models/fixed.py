@@ -113,8 +113,8 @@ class FixedTrainer(Trainer):
         n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
         self.leaves = Leaves(growths, n_rows, n_tests, n_threads)
         self.n_parts = self.leaves.n_trees
-        self._labels = _labels(task, 1 / _judges(growths, n_tests))
-        self._harmonic, self._room = _harmonic(n_rows), np.zeros(task.n_outputs)
+        self._labels = leaf_labels(task, 1 / _judges(growths, n_tests))
+        self._harmonic, self._room = harmonic_sums(n_rows), np.zeros(task.n_outputs)
         self._totals: tuple[Floats, Floats] | None = None
 
     def train(self, coalitions: Coalitions) -> Trained:
@@ -177,7 +177,7 @@ def _note(final: Any, task: Task) -> str:
     return " ".join(found)
 
 
-def _labels(task: Task, weights: Floats) -> LeafLabels:
+def leaf_labels(task: Task, weights: Floats) -> LeafLabels:
     """Labels of training and test rows, as kernels take them."""
     nothing = plain(task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32)))
     if task.classes is None or task.codes is None:
@@ -187,7 +187,7 @@ def _labels(task: Task, weights: Floats) -> LeafLabels:
     return False, plain(task.codes, np.int64), plain(task.y_test, np.int64), numbers, numbers, weights, nothing
 
 
-def _harmonic(most: int) -> Floats:
+def harmonic_sums(most: int) -> Floats:
     """Sums of 1/i and of 1/i² up to each number."""
     i = np.arange(1, most + 1, dtype=np.float64)
     return np.array([np.concatenate([[0.0], np.cumsum(term)]) for term in (1 / i, 1 / (i * i))])

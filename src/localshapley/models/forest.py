@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any
 
@@ -10,12 +11,13 @@ from sklearn.base import is_classifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 from sklearn.utils import check_random_state
 
-from localshapley.arrays import Floats, Indices, Ints, longest, offsets
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, longest, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.model import seeded
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import Usable
 from localshapley.models.tree import IS_1_9, LARGEST, GrowingTrainer, TreeTrainer, every_row_once
+from localshapley.models.weights import are_class_weights, class_weights
 
 TREES = (DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor)
 MAX_COUNTS = 2**22
@@ -34,6 +36,7 @@ class ForestTrainer(GrowingTrainer):
         "bootstrap": lambda value: True,
         # Before 1.9, the number of rows to draw was rounded differently, and could be too many for a coalition.
         "max_samples": lambda value: IS_1_9 or is_all(value),
+        "class_weight": lambda value: are_class_weights(value) or value == "balanced_subsample",
     }
     irrelevant = frozenset({"n_jobs", "verbose"})
     kernels = ("grow_forests",)
@@ -47,7 +50,13 @@ class ForestTrainer(GrowingTrainer):
         self._seeds: Ints = state.randint(LARGEST, size=estimator.n_estimators)
         first = [np.random.RandomState(seed).randint(0, LARGEST) for seed in self._seeds_of_trees()]
         self._states = np.array(first, dtype=np.int64)
-        self._kept: dict[int, Indices] = {}
+        self._kept: dict[int, AnyArray] = {}
+        self._by_tree = self._bootstrap and getattr(estimator, "class_weight", None) == "balanced_subsample"
+        # Scikit-learn 1.9 draws rows by their weights, and trees then have none.
+        self._draws_by_weight = IS_1_9 and self._bootstrap and self._is_weighted and not self._by_tree
+        self._weights_of_draws = self._class_weights
+        if self._draws_by_weight:
+            self._class_weights, self._is_weighted = class_weights(None, task), False
 
     def _settings_of(self, estimator: Any) -> Any:
         """What has the settings of a tree."""
@@ -60,6 +69,11 @@ class ForestTrainer(GrowingTrainer):
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         if not self._bootstrap:
             self._grow(coalitions, todo, every_row_once(self._states, longest(coalitions.indptr, todo)), out)
+            return
+        if self._draws_by_weight:
+            for at in range(len(todo)):
+                codes = self._codes[coalitions.coalition(todo[at])]
+                self._grow(coalitions, todo[at : at + 1], self._weighted_draws(codes), out)
             return
         size_of = np.diff(coalitions.indptr)[todo]
         sizes = np.unique(size_of)
@@ -75,15 +89,38 @@ class ForestTrainer(GrowingTrainer):
         first[sizes], stride[sizes] = offsets(np.array([c.size for c in counts]))[:-1], sizes
         return self._states, first, stride, np.concatenate([c.ravel() for c in counts])
 
-    def _counts(self, size: int) -> Indices:
+    def _counts(self, size: int) -> AnyArray:
         """How often each tree draws each of so many rows."""
+        n_draws = number_of_draws(self._max_samples, size)
+
+        def draw(state: np.random.RandomState) -> AnyArray:
+            return np.bincount(state.randint(0, size, n_draws), minlength=size)
+
+        return self._by_trees(size, np.dtype(np.int32), draw)
+
+    def _weighted_draws(self, codes: Ints) -> tuple[Ints, Ints, Ints, Indices]:
+        """What trees draw on a coalition of these classes, where rows are drawn by their weights."""
+        balanced, given = self._weights_of_draws
+        count, size, n_trees = np.bincount(codes, minlength=len(given)), len(codes), len(self._seeds)
+        of_class = size / (np.count_nonzero(count) * np.maximum(count, 1)) if balanced else given
+        weights = of_class[codes]
+        n_draws = size if self._max_samples is None else number_of_draws(self._max_samples, weights.sum())
+        chances = (weights / np.sum(weights)).cumsum()
+        uniform = self._by_trees(n_draws, np.dtype(np.float64), lambda state: state.random_sample(n_draws))
+        drawn = (chances / chances[-1]).searchsorted(uniform, side="right") + size * np.arange(n_trees)[:, None]
+        first, stride = np.zeros((2, size + 1), dtype=np.int64)
+        stride[size] = size
+        return self._states, first, stride, np.bincount(drawn.ravel(), minlength=size * n_trees).astype(np.int32)
+
+    def _by_trees(self, size: int, dtype: Any, draw: Callable[[np.random.RandomState], AnyArray]) -> AnyArray:
+        """What each tree draws from its seed; kept by `size`, while there is room."""
         found = self._kept.get(size)
         if found is None:
-            state, n_draws = np.random.RandomState(0), number_of_draws(self._max_samples, size)
-            found = np.empty((len(self._seeds), size), dtype=np.int32)
+            state = np.random.RandomState(0)
+            found = np.empty((len(self._seeds), size), dtype=dtype)
             for of_tree, seed in zip(found, self._seeds, strict=True):
                 state.seed(seed)
-                of_tree[:] = np.bincount(state.randint(0, size, n_draws), minlength=size)
+                of_tree[:] = draw(state)
             if sum(kept.size for kept in list(self._kept.values())) + found.size <= MAX_COUNTS:
                 self._kept[size] = found
         return found
@@ -104,6 +141,9 @@ class BaggingTrainer(ForestTrainer):
         usable = super().is_usable_for(estimator, task)
         if usable and not estimator.bootstrap and not is_all(estimator.max_samples):
             return Usable(f"bootstrap=False, max_samples={estimator.max_samples!r}")
+        weight = getattr(tree_of(estimator), "class_weight", None)
+        if usable and weight is not None:
+            return Usable(f"class_weight={weight!r}")
         return usable and TreeTrainer.is_usable_for(tree_of(estimator), task)
 
     def _settings_of(self, estimator: Any) -> Any:
@@ -119,10 +159,10 @@ def is_all(max_samples: Any) -> bool:
     return max_samples is None or (isinstance(max_samples, float) and max_samples == 1)
 
 
-def number_of_draws(max_samples: Any, size: int) -> int:
+def number_of_draws(max_samples: Any, size: float) -> int:
     """Number of rows that a tree draws from a coalition; `max_samples` may be a fraction of it."""
     if max_samples is None:
-        return size
+        return int(size)
     return int(max_samples) if isinstance(max_samples, Integral) else max(int(max_samples * size), 1)
 
 

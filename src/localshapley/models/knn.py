@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -22,23 +22,23 @@ from localshapley.models.trainer import Counts, Trained
 if TYPE_CHECKING:
     from localshapley.kernels.neighbours import Labels, Vote
 
+FEW_CLASSES = 2**12
+"""Up to so many classes of coalitions, a squared error is scored class by class."""
 
-class KNNTrainer(CompiledTrainer):
-    """K nearest neighbours, classifier or regressor, with equal weights or weights by distance.
 
-    Equally near rows count as nearer in the order of their index; scikit-learn leaves that to its search.
+class NeighboursTrainer(CompiledTrainer):
+    """What all neighbours models share: distances, and how rows are weighted by them.
 
     Parameters
     ----------
-    estimator : KNeighborsClassifier or KNeighborsRegressor
+    estimator : estimator object
     task : Task
     n_jobs : int, optional
     max_distances : int
         Up to this many distances are kept; beyond that, those of a few test rows at a time are computed again.
     """
 
-    settings = {  # noqa: RUF012
-        "n_neighbors": lambda k: True,
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         "weights": lambda w: w is None or (isinstance(w, str) and w in ("uniform", "distance")),
         "metric": lambda m: m != "precomputed",
         "p": lambda p: True,
@@ -46,11 +46,9 @@ class KNNTrainer(CompiledTrainer):
     }
     irrelevant = frozenset({"algorithm", "leaf_size", "n_jobs"})
     takes_sparse = True
-    kernels = ("euclidean_pairs", "predict_neighbours", "count_supports", "enumerate_supports", "walk_games")
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_distances: int = 2**27) -> None:
         super().__init__(estimator, task, n_jobs)
-        self._n_neighbors = min(int(estimator.n_neighbors), task.X.shape[0])
         self._by_distance = estimator.weights == "distance"
         self._metric = metric_of(estimator)
         self._n_classes = 0 if task.classes is None else len(task.classes)
@@ -83,6 +81,47 @@ class KNNTrainer(CompiledTrainer):
         self._distances = plain(distances(self._task.X_test[tests], self._task.X, *self._metric))
         self._row_of_test[:] = -1
         self._row_of_test[tests] = np.arange(len(tests))
+
+    def _distances_within(self, indptr: Ints, players: Any) -> Floats:
+        """Distances of each test row to the rows of its support."""
+        from localshapley.kernels.neighbours import euclidean_pairs
+
+        X, X_test = self._task.X, self._task.X_test
+        out = np.empty(len(players))
+        if self._metric == ("euclidean", {}) and not sparse.issparse(X):
+            dtype = np.float32 if X.dtype == X_test.dtype == np.float32 else np.float64
+            arrays = plain(X, dtype), plain(X_test, dtype)
+            self._in_threads(
+                lambda tests: euclidean_pairs(*arrays, indptr, players, tests, out), np.arange(len(indptr) - 1)
+            )
+            return out
+        for t in range(len(indptr) - 1):
+            where = slice(indptr[t], indptr[t + 1])
+            if where.stop > where.start:
+                out[where] = distances(X_test[t : t + 1], X[players[where]], *self._metric)[0]
+        return out
+
+
+class KNNTrainer(NeighboursTrainer):
+    """K nearest neighbours, classifier or regressor, with equal weights or weights by distance.
+
+    Equally near rows count as nearer in the order of their index; scikit-learn leaves that to its search.
+
+    Parameters
+    ----------
+    estimator : KNeighborsClassifier or KNeighborsRegressor
+    task, n_jobs, max_distances
+    """
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **NeighboursTrainer.settings,
+        "n_neighbors": lambda k: True,
+    }
+    kernels = ("euclidean_pairs", "predict_neighbours", "count_supports", "enumerate_supports", "walk_games")
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_distances: int = 2**27) -> None:
+        super().__init__(estimator, task, n_jobs, max_distances=max_distances)
+        self._n_neighbors = min(int(estimator.n_neighbors), task.X.shape[0])
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.neighbours import predict_neighbours
@@ -122,10 +161,12 @@ class KNNTrainer(CompiledTrainer):
             voted = sparse.csr_array((ones, self._codes[graph.players], graph.indptr.copy()), shape)
             voted.sum_duplicates()
             counted |= (np.diff(voted.indptr) <= 2)[graph.game_of_test]
+        sums_up = not self._by_distance and type(self._task.score) is scores.SquaredError
 
         @lru_cache
         def classes(n: int, counted: bool) -> int:
-            return min(n * (K + 1), 2**n) if counted else sum(comb(n, size) for size in range(min(K, n) + 1))
+            every = 0 if counted else sum(comb(n, size) for size in range(min(K, n) + 1))
+            return min(n * (K + 1), 2**n) if counted or (sums_up and every > FEW_CLASSES) else every
 
         return [classes(n, c) for n, c in zip(graph.support_sizes.tolist(), counted.tolist(), strict=True)]
 
@@ -139,7 +180,7 @@ class KNNTrainer(CompiledTrainer):
         nothing = plain(self._task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
 
         def work(tests: Ints) -> None:
-            class_values(graph.N, tests, away, labels, vote, nothing, out)
+            class_values(graph.N, tests, away, labels, vote, nothing, FEW_CLASSES, out)
 
         classes = np.array(self._classes_by_test(graph), dtype=np.float64)
         for tests in np.array_split(np.arange(graph.n_tests), max(1, min(graph.n_tests, int(classes.sum() // 2**26)))):
@@ -188,25 +229,6 @@ class KNNTrainer(CompiledTrainer):
 
         self._in_threads(work, np.arange(len(order)), least=1)
         return lengths, int(scored.sum())
-
-    def _distances_within(self, indptr: Ints, players: Any) -> Floats:
-        """Distances of each test row to the rows of its support."""
-        from localshapley.kernels.neighbours import euclidean_pairs
-
-        X, X_test = self._task.X, self._task.X_test
-        out = np.empty(len(players))
-        if self._metric == ("euclidean", {}) and not sparse.issparse(X):
-            dtype = np.float32 if X.dtype == X_test.dtype == np.float32 else np.float64
-            arrays = plain(X, dtype), plain(X_test, dtype)
-            self._in_threads(
-                lambda tests: euclidean_pairs(*arrays, indptr, players, tests, out), np.arange(len(indptr) - 1)
-            )
-            return out
-        for t in range(len(indptr) - 1):
-            where = slice(indptr[t], indptr[t + 1])
-            if where.stop > where.start:
-                out[where] = distances(X_test[t : t + 1], X[players[where]], *self._metric)[0]
-        return out
 
 
 def _kind(score: scores.Score) -> int | None:

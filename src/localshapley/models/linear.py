@@ -1,4 +1,4 @@
-"""Linear models, compiled: ridge regression and logistic regression, trained to convergence."""
+"""Linear models, compiled: least squares, ridge regression and logistic regression, trained to convergence."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from scipy import sparse
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.task import Task
-from localshapley.models.compiled import plain
+from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.pairs import MAX_PAIRS, PairTrainer
+from localshapley.models.tree import IS_1_9
+from localshapley.models.weights import are_class_weights, class_weights
 
 if TYPE_CHECKING:
     from localshapley.kernels.linear import Rows
 
 FEW_FEATURES = 32
 """Up to so many features, it is as fast to multiply rows as to look products up."""
-MAX_UNKNOWNS = 1024
-"""Coalitions with more rows and more features than this are left to scikit-learn, which is as fast there."""
+ROUNDING = 1e-13
+"""Singular values up to this share of the largest are rounding errors."""
 
 
 def _is_positive(value: Any) -> bool:
@@ -30,6 +32,57 @@ def _is_positive(value: Any) -> bool:
 
 def _one_of(*names: str) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, str) and value in names
+
+
+class LeastSquaresTrainer(CompiledTrainer):
+    """Linear regression: of all coefficients with the least squared error, the shortest."""
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "fit_intercept": lambda value: True,
+        "tol": lambda value: isinstance(value, Real),
+    }
+    irrelevant = frozenset({"copy_X", "n_jobs"})
+    kernels = ("fit_least_squares",)
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._intercept = bool(estimator.fit_intercept)
+        self._tables = _tables(task, self._intercept)
+        # Before 1.9, the tolerance was for sparse rows alone.
+        self._least = float(estimator.tol) if IS_1_9 else ROUNDING
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.least_squares import train_least_squares
+
+        y = plain(self._task.y)
+        train_least_squares(coalitions.arrays, todo, self._tables, y, self._least, self._intercept, out)
+
+
+class LassoTrainer(CompiledTrainer):
+    """Lasso and elastic net, by the steps of scikit-learn 1.9: the same solution short of the optimum too."""
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "alpha": _is_positive,
+        "l1_ratio": lambda value: _is_positive(value) and value <= 1,
+        "fit_intercept": lambda value: True,
+        "max_iter": lambda value: True,
+        "tol": lambda value: isinstance(value, Real),
+    }
+    irrelevant = frozenset({"copy_X", "random_state", "warm_start"})
+    kernels = ("fit_lasso",)
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._intercept = bool(estimator.fit_intercept)
+        self._tables = _tables(task, self._intercept)
+        alpha, share = float(estimator.alpha), float(getattr(estimator, "l1_ratio", 1.0))
+        self._penalty = alpha * share, alpha * (1 - share), float(estimator.tol), int(estimator.max_iter)
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.lasso import train_lasso
+
+        y = plain(self._task.y)
+        train_lasso(coalitions.arrays, todo, self._tables, y, self._penalty, self._intercept, out)
 
 
 class _LinearTrainer(PairTrainer):
@@ -68,6 +121,29 @@ class RidgeTrainer(_LinearTrainer):
         train_ridge(coalitions.arrays, todo, self._rows, y, penalty, self._intercept, out)
 
 
+class RidgeClassifierTrainer(_LinearTrainer):
+    """Ridge regression of classes as +1 and −1, solved directly whatever the solver.
+
+    There are no probabilities; scores that read some get the logistic of the margin, or the softmax of the decision
+    values, as with scikit-learn's fit.
+    """
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        **RidgeTrainer.settings,
+        "class_weight": are_class_weights,
+    }
+    irrelevant = RidgeTrainer.irrelevant
+    kernels = ("learn_products", "fit_ridge_classifier")
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.decisions import form_of
+        from localshapley.kernels.ridge_classes import train_ridge_classifier
+
+        weights = class_weights(self._estimator.class_weight, self._task)
+        model = float(self._estimator.alpha), self._intercept, form_of(self._task.score.source)
+        train_ridge_classifier(coalitions.arrays, todo, self._rows, self._codes, weights, model, out)
+
+
 class LogisticTrainer(_LinearTrainer):
     """Logistic regression with an L2 penalty, at its least loss.
 
@@ -77,6 +153,7 @@ class LogisticTrainer(_LinearTrainer):
 
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         "C": _is_positive,
+        "class_weight": are_class_weights,
         "penalty": _one_of("deprecated", "l2"),
         "l1_ratio": lambda value: value is None or value == 0,
         "fit_intercept": lambda value: True,
@@ -92,7 +169,39 @@ class LogisticTrainer(_LinearTrainer):
         penalty = 1 / float(self._estimator.C)
         # One vector of coefficients for two classes is penalised twice as much as the two that add up to nothing.
         both = penalty if getattr(self._estimator, "multi_class", "") == "multinomial" else 2 * penalty
-        train_logistic(coalitions.arrays, todo, self._rows, self._codes, (penalty, both), self._intercept, out)
+        weights = class_weights(self._estimator.class_weight, self._task)
+        train_logistic(coalitions.arrays, todo, self._rows, self._codes, weights, (penalty, both), self._intercept, out)
+
+
+class LinearSVCTrainer(CompiledTrainer):
+    """Linear support vector machines with the squared hinge loss, at their least loss.
+
+    Liblinear stops at a tolerance (`tol`, `max_iter`), so that its coefficients differ a little from these.
+    """
+
+    settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
+        "C": _is_positive,
+        "class_weight": are_class_weights,
+        "dual": lambda value: True,
+        "fit_intercept": lambda value: True,
+        "intercept_scaling": _is_positive,
+    }
+    irrelevant = frozenset({"max_iter", "random_state", "tol", "verbose"})
+    kernels = ("fit_squared_hinge",)
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._C, self._weights = float(estimator.C), class_weights(estimator.class_weight, task)
+        scaling = float(estimator.intercept_scaling) if estimator.fit_intercept else 0.0
+        X, X_test = (np.column_stack([table, np.full(len(table), scaling)]) for table in _tables(task, False))
+        self._tables = plain(X), plain(X_test)
+
+    def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        from localshapley.kernels.decisions import form_of
+        from localshapley.kernels.squared_hinge import train_squared_hinge
+
+        form = form_of(self._task.score.source)
+        train_squared_hinge(coalitions.arrays, todo, self._tables, self._codes, self._weights, self._C, form, out)
 
 
 def _sparse_rows(task: Task) -> Rows:
@@ -104,10 +213,16 @@ def _sparse_rows(task: Task) -> Rows:
 
 def _dense_rows(task: Task, centred: bool, keeps_pairs: bool) -> Rows:
     """Rows (less their mean, which the intercept makes up for), and room for their products where these are kept."""
-    X, X_test = plain(task.X), plain(task.X_test)
-    if centred:
-        middle = X.mean(axis=0)
-        X, X_test = X - middle, X_test - middle
+    X, X_test = _tables(task, centred)
     keeps = X.shape[1] > FEW_FEATURES and keeps_pairs
     gram, cross = (np.empty((len(table), len(X)) if keeps else (0, 0)) for table in (X, X_test))
     return X, X_test, gram, cross
+
+
+def _tables(task: Task, centred: bool) -> tuple[Floats, Floats]:
+    """Training and test rows, less the mean of the training rows where `centred`."""
+    X, X_test = plain(task.X), plain(task.X_test)
+    if not centred:
+        return X, X_test
+    middle = X.mean(axis=0)
+    return X - middle, X_test - middle

@@ -19,6 +19,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.compiled import Usable, plain
 from localshapley.models.estimator import predict
 from localshapley.models.pairs import MAX_PAIRS, PairTrainer
+from localshapley.models.weights import are_class_weights, class_weights
 
 if TYPE_CHECKING:
     from localshapley.kernels.gram import Kernel, Rows
@@ -143,6 +144,7 @@ class SVCTrainer(_MachineTrainer):
 
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = {
         **_MachineTrainer.settings,
+        "class_weight": are_class_weights,
         "probability": lambda probability: probability in (False, "deprecated"),
         "decision_function_shape": lambda shape: shape in ("ovr", "ovo"),
     }
@@ -158,11 +160,12 @@ class SVCTrainer(_MachineTrainer):
         return usable
 
     def _train_small(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        from localshapley.kernels import svm
+        from localshapley.kernels.decisions import form_of
+        from localshapley.kernels.svm import train_classifiers
 
-        form = {"label": svm.LABEL, "margin": svm.MARGIN}.get(self._task.score.source, svm.PROBABILITY)
-        family, settings = self._family(coalitions, todo), self._settings
-        svm.train_classifiers(coalitions.arrays, todo, family, self._codes, settings, form, out)
+        weights, form = class_weights(self._estimator.class_weight, self._task), form_of(self._task.score.source)
+        family = self._family(coalitions, todo)
+        train_classifiers(coalitions.arrays, todo, family, self._codes, weights, self._settings, form, out)
 
 
 class SVRTrainer(_MachineTrainer):

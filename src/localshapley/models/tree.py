@@ -15,6 +15,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.model import seeded
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable, plain
+from localshapley.models.weights import are_class_weights, class_weights
 
 CRITERIA = ("gini", "entropy", "log_loss", "squared_error")
 MAX_TABLE = 256
@@ -51,6 +52,7 @@ class GrowingTrainer(CompiledTrainer):
         "min_weight_fraction_leaf": lambda value: value == 0,
         "ccp_alpha": lambda value: value == 0,
         "random_state": lambda value: True,
+        "class_weight": are_class_weights,
     }
 
     def __init__(self, estimator: Any, tree: Any, at_random: bool, task: Task, n_jobs: int | None) -> None:
@@ -67,6 +69,8 @@ class GrowingTrainer(CompiledTrainer):
         self._min_leaf = _by_size(tree.min_samples_leaf, n_rows)
         self._min_split = np.maximum(_by_size(tree.min_samples_split, n_rows), 2 * self._min_leaf)
         self._min_decrease = float(tree.min_impurity_decrease)
+        self._class_weights = class_weights(getattr(tree, "class_weight", None), task)
+        self._is_weighted, self._by_tree = getattr(tree, "class_weight", None) is not None, False
         self._terms = _terms(min(n_rows, MAX_TABLE) if self._criterion == ENTROPY else 0)
 
     @classmethod
@@ -90,10 +94,14 @@ class GrowingTrainer(CompiledTrainer):
             self._min_split,
             self._min_leaf,
             self._min_decrease,
-            self._terms,
+            np.empty((0, 0)) if self._is_weighted else self._terms,
             SHORT,
+            self._is_weighted,
+            self._by_tree,
         )
-        predict_by_forests(coalitions.arrays, todo, rows, settings, draws, out.reshape(len(out), -1))
+        predict_by_forests(
+            coalitions.arrays, todo, rows, self._class_weights, settings, draws, out.reshape(len(out), -1)
+        )
 
 
 class TreeTrainer(GrowingTrainer):
@@ -110,7 +118,7 @@ class TreeTrainer(GrowingTrainer):
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         super().__init__(estimator, estimator, estimator.splitter == "random", task, n_jobs)
-        if self._at_random:
+        if self._at_random or self._is_weighted:
             self.kernels = ("grow_forests",)
         n_rows, n_columns = self._X.shape
         order = np.argsort(self._X, axis=0, kind="stable")
@@ -122,7 +130,7 @@ class TreeTrainer(GrowingTrainer):
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.cart import predict_by_trees
 
-        if self._at_random:
+        if self._at_random or self._is_weighted:
             draws = every_row_once(np.array([self._seed]), longest(coalitions.indptr, todo))
             self._grow(coalitions, todo, draws, out)
             return

@@ -43,6 +43,7 @@ _HOME = {
     "sklearn.linear_model.LogisticRegression": ("linear", "LogisticTrainer"),
     "sklearn.linear_model.Ridge": ("linear", "RidgeTrainer"),
     "localshapley.models.Head": ("head", "HeadTrainer"),
+    "localshapley.models.Network": ("network", "NetworkTrainer"),
 }
 _REGISTERED: dict[type, type[CompiledTrainer]] = {}
 

@@ -61,6 +61,8 @@ def default_support(model: Any) -> tuple[Support, bool]:
         return Leaves(), True
     if getattr(model, "encoder", None) is not None:  # a head on frozen embeddings
         return Embedding(model.encoder), False
+    if hasattr(model, "embed"):  # a network
+        return Embedding(), False
     return Nearest(20, standardise=True), False
 
 

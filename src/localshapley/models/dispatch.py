@@ -16,6 +16,7 @@ from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
 from localshapley.models.model import Model
 from localshapley.models.pipelines import peel
+from localshapley.models.skorch import without_skorch
 from localshapley.models.trainer import Trainer
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
@@ -62,6 +63,9 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[str]]:
                 "regressor; give a classifier instead of a name if they are classes."
             )
         model = find_named(model, regression=amounts or model == "ridge")
+    if not isinstance(model, Model):
+        model, more = without_skorch(model)
+        notes += more
     found = model if isinstance(model, Model) else Automatic(model)
     check_estimator(found.estimator)
     return found, notes

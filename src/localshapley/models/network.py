@@ -155,6 +155,10 @@ class Network(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Network:
         """Train on rows and their labels or numbers."""
+        from localshapley.models.skorch import is_net, settings_of
+
+        if is_net(self.module):
+            self.set_params(**settings_of(self.module))
         _check_settings(self)
         from localshapley.models.networks import alone
 
@@ -334,7 +338,7 @@ def _coded(y: AnyArray, classes: Any) -> tuple[AnyArray, Ints]:
 
 def _shown(value: Any) -> str:
     """A setting in a description; modules, classes and functions by their names."""
-    if hasattr(value, "parameters"):
+    if hasattr(value, "parameters") and not isinstance(value, type):
         return type(value).__name__
     return str(getattr(value, "__name__", None) or repr(value))
 

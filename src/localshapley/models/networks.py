@@ -369,6 +369,14 @@ class BeforeLast(nn.Module):
         return seen[-1]
 
 
+class Logarithm(nn.Module):
+    """The logarithm of probabilities, kept finite."""
+
+    def forward(self, probabilities: Tensor) -> Tensor:
+        """Logarithms, not below that of the smallest difference between numbers of the type."""
+        return torch.log(probabilities + torch.finfo(probabilities.dtype).eps)
+
+
 @contextmanager
 def alone() -> Iterator[None]:
     """While networks are trained in several threads, PyTorch uses no further ones; a GPU rounds as it always does."""

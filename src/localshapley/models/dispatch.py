@@ -15,8 +15,8 @@ from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
 from localshapley.models.model import Model
+from localshapley.models.network import without_skorch
 from localshapley.models.pipelines import peel
-from localshapley.models.skorch import without_skorch
 from localshapley.models.trainer import Trainer
 
 SWITCH = "LOCALSHAPLEY_COMPILED"

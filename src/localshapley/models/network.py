@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, RegressorTags, Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -24,6 +25,7 @@ from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.devices import find_device
+from localshapley.models.skorch import is_net, settings_of
 from localshapley.models.trainer import Trained
 
 if TYPE_CHECKING:
@@ -155,8 +157,6 @@ class Network(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Network:
         """Train on rows and their labels or numbers."""
-        from localshapley.models.skorch import is_net, settings_of
-
         if is_net(self.module):
             self.set_params(**settings_of(self.module))
         _check_settings(self)
@@ -188,7 +188,8 @@ class Network(BaseEstimator):  # type: ignore[misc]
         """The most probable class of each row, or its number."""
         if not _classifies(self):
             return self._run(lambda module: module, X)[:, 0]
-        labels: AnyArray = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probability = self.predict_proba(X)
+        labels: AnyArray = self.classes_[probability.argmax(axis=1)]
         return labels
 
     def score(self, X: Any, y: Any) -> float:
@@ -313,6 +314,27 @@ class NetworkTrainer(CompiledTrainer):
             own = weights if len(some) == len(piece) else {name: stacked[some] for name, stacked in weights.items()}
             found = self._networks.predict(own, self._test_rows[tests]).cpu().numpy()[there]
             out[places[there]] = found[:, self._columns] if found.ndim == 2 else found
+
+
+def without_skorch(estimator: Any) -> tuple[Any, list[str]]:
+    """The estimator with a net of skorch as a `Network`, and what the user should know.
+
+    The net is the estimator itself, the module of a `Network`, or the last step of a pipeline.
+    """
+    if type(estimator) is Pipeline:
+        *steps, (name, last) = estimator.steps
+        found, notes = without_skorch(last)
+        return (Pipeline([*steps, (name, found)]) if found is not last else estimator), notes
+    inside = isinstance(estimator, Network) and is_net(estimator.module)
+    if not inside and (isinstance(estimator, type) or not is_net(estimator)):
+        return estimator, []
+    net = estimator.module if inside else estimator
+    own = {name: getattr(estimator, name) for name in ("random_state", "device")} if inside else {"device": net.device}
+    network = Network(**{**settings_of(net), **own})
+    return network, [
+        f"{type(net).__name__} of skorch was read as {network!r}: coalitions train on all of their rows, without its "
+        "callbacks, its train_split and what a subclass has changed."
+    ]
 
 
 def _networks(network: Network, X: AnyArray, targets: AnyArray, n_classes: int, seed: Any) -> Networks:

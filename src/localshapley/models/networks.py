@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -248,7 +249,7 @@ def _optimizer(settings: Network) -> Callable[[list[Tensor]], torch.optim.Optimi
         kind([torch.zeros(1)], lr=settings.lr, **more)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"Network(optimizer_settings=...) is not for {name}: {error}.") from None
-    return lambda weights: kind(weights, lr=settings.lr, **fused, **more)
+    return partial(kind, lr=settings.lr, **fused, **more)
 
 
 def _check_parameters(module: nn.Module) -> torch.dtype:
@@ -304,8 +305,8 @@ def _check_independence(module: nn.Module, rows: Tensor) -> None:
     if not torch.allclose(module(rows[:2]), first[:2], rtol=1e-3, atol=1e-4 * float(first.abs().max()), equal_nan=True):
         raise InvalidArgumentError(
             f"Network(module=...) mixes the rows of a minibatch{_culprit(module, _mixes)}: what it says of a row "
-            "depends on the others, also on those that only fill up a minibatch. Use GroupNorm or LayerNorm instead of "
-            "batch normalisation."
+            "depends on the others, also on those that only fill up a minibatch. GroupNorm and LayerNorm, unlike batch "
+            "normalisation, treat each row on its own."
         )
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.pipeline import Pipeline
-
 from localshapley.errors import InvalidArgumentError
-from localshapley.models.network import Network
 
 NET = ("module", "criterion", "optimizer", "lr", "max_epochs", "batch_size", "train_split", "get_params")
 """What every net of skorch has."""
@@ -20,27 +17,6 @@ CRITERIA = {
 }
 OF_NO_MATTER = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "timeout")
 """Settings of an iterator over rows that do not change what it gives."""
-
-
-def without_skorch(estimator: Any) -> tuple[Any, list[str]]:
-    """The estimator with a net of skorch as a `Network`, and what the user should know.
-
-    The net is the estimator itself, the module of a `Network`, or the last step of a pipeline.
-    """
-    if type(estimator) is Pipeline:
-        *steps, (name, last) = estimator.steps
-        found, notes = without_skorch(last)
-        return (Pipeline([*steps, (name, found)]) if found is not last else estimator), notes
-    inside = isinstance(estimator, Network) and is_net(estimator.module)
-    if not inside and (isinstance(estimator, type) or not is_net(estimator)):
-        return estimator, []
-    net = estimator.module if inside else estimator
-    own = {name: getattr(estimator, name) for name in ("random_state", "device")} if inside else {"device": net.device}
-    network = Network(**{**settings_of(net), **own})
-    return network, [
-        f"{type(net).__name__} of skorch was read as {network!r}: coalitions train on all of their rows, without its "
-        "callbacks, its train_split and what a subclass has changed."
-    ]
 
 
 def is_net(value: Any) -> bool:

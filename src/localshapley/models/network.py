@@ -269,8 +269,11 @@ class NetworkTrainer(CompiledTrainer):
             work(todo)  # `_train` has threads of its own, for pieces that do not depend on their number
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        import torch
+
         pieces = list(self._pieces(coalitions, todo))
-        with ThreadPoolExecutor(self._n_threads) as threads:
+        # A thread takes over nothing of what `alone` has set: without the initializer, each would start further ones.
+        with ThreadPoolExecutor(self._n_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
             list(threads.map(lambda piece: self._train_together(coalitions, piece, out), pieces))
 
     def _pieces(self, coalitions: Coalitions, todo: Ints) -> Iterator[Ints]:

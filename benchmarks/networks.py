@@ -4,9 +4,9 @@
 
 Random coalitions of 2 to 20 rows, each scored on 5 test rows, take 20 epochs of Adam: by `models.Network` on all cores
 and, a part of them, in a plain loop of PyTorch in one process, with the same initial weights. The loop runs with one
-thread of PyTorch, which is its fastest for networks as small as these; so does each of our threads. Both take turns, and
-the best of five counts, so that other work on the machine matters less. The largest difference between their scores is
-printed as well. Adult and MNIST are read from the folder LOCALSHAPLEY_DATA, or downloaded.
+thread of PyTorch, which is its fastest for networks as small as these; so does each of our threads. Both take turns
+and the best of five counts, so that other work on the machine matters less. The largest difference between their scores
+is printed as well. Adult and MNIST are read from the folder LOCALSHAPLEY_DATA, or downloaded.
 """
 
 from __future__ import annotations

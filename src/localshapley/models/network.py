@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from localshapley.inputs.encoding import encode
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
-from localshapley.models.devices import find_device
+from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.skorch import is_net, settings_of
 from localshapley.models.trainer import Trained
 
@@ -160,14 +159,14 @@ class Network(BaseEstimator):  # type: ignore[misc]
         if is_net(self.module):
             self.set_params(**settings_of(self.module))
         _check_settings(self)
-        from localshapley.models.networks import alone
+        from localshapley.models.networks import repeatable
 
         X, y = validate_data(self, X, y, dtype=np.float64, allow_nd=True, y_numeric=not _classifies(self))
         if _classifies(self):
             check_classification_targets(y)
             self.classes_, y = _coded(y, self.classes)
         n_classes = len(self.classes_) if _classifies(self) else 0
-        with alone():
+        with one_thread_each(), repeatable():
             networks = _networks(self, X, y, n_classes, self.random_state)
             weights = networks.train(np.arange(len(y))[None], np.array([len(y)]))
         self.module_ = networks.trained_module(weights)
@@ -259,9 +258,9 @@ class NetworkTrainer(CompiledTrainer):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
-        from localshapley.models.networks import alone
+        from localshapley.models.networks import repeatable
 
-        with alone():
+        with one_thread_each(), repeatable():
             return super().train(coalitions)
 
     def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
@@ -269,11 +268,8 @@ class NetworkTrainer(CompiledTrainer):
             work(todo)  # `_train` has threads of its own, for pieces that do not depend on their number
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        import torch
-
         pieces = list(self._pieces(coalitions, todo))
-        # A thread takes over nothing of what `alone` has set: without the initializer, each would start further ones.
-        with ThreadPoolExecutor(self._n_threads, initializer=torch.set_num_threads, initargs=(1,)) as threads:
+        with torch_threads(self._n_threads) as threads:
             list(threads.map(lambda piece: self._train_together(coalitions, piece, out), pieces))
 
     def _pieces(self, coalitions: Coalitions, todo: Ints) -> Iterator[Ints]:

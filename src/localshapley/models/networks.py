@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -378,13 +378,9 @@ class Logarithm(nn.Module):
         return torch.log(probabilities + torch.finfo(probabilities.dtype).eps)
 
 
-@contextmanager
-def alone() -> Iterator[None]:
-    """While networks are trained in several threads, PyTorch uses no further ones; a GPU rounds as it always does."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
-            yield
-    finally:
-        torch.set_num_threads(before)
+def repeatable() -> AbstractContextManager[None]:
+    """A context in which a GPU computes convolutions the same way each time, and does not round them more than sums."""
+    flags: AbstractContextManager[None] = torch.backends.cudnn.flags(
+        enabled=torch.backends.cudnn.enabled, benchmark=False, deterministic=True, allow_tf32=False
+    )
+    return flags

@@ -115,9 +115,12 @@ def _read_array(name: str, X: Any) -> AnyArray:
             "or a Pipeline that encodes it, such as make_pipeline(TfidfVectorizer(), LogisticRegression())."
         )
     if rows.ndim != 2:
-        advice = {1: f"reshape one feature with {name}.reshape(-1, 1)"}.get(
-            rows.ndim, f"flatten each row with {name}.reshape(len({name}), -1)"
-        )
+        advice = f"reshape one feature with {name}.reshape(-1, 1)"
+        if rows.ndim > 2:
+            advice = (
+                f"flatten each row with {name}.reshape(len({name}), -1); a PyTorch module that begins with "
+                f"nn.Unflatten(1, {rows.shape[1:]}) gives them their shape back"
+            )
         raise InvalidArgumentError(f"{name} must have two dimensions (rows, features); got {rows.ndim}: {advice}.")
     if rows.dtype == object or rows.dtype.kind in "US":
         try:

@@ -40,5 +40,5 @@ def encode(module: Any, X: Any) -> Floats:
             ]
     finally:
         module.train(was_training)
-    embedded: Floats = torch.cat(parts).flatten(start_dim=1).cpu().double().numpy()
+    embedded: Floats = torch.cat(parts).reshape(len(rows), -1).cpu().double().numpy()
     return embedded

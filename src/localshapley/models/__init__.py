@@ -11,6 +11,7 @@ from localshapley.models.fixed import Fixed, FixedTrainer
 from localshapley.models.gcn import GCN, GCNTrainer
 from localshapley.models.head import Head, HeadTrainer
 from localshapley.models.model import Model
+from localshapley.models.network import Network, NetworkTrainer
 from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.models.utility import UtilityTrainer
 
@@ -28,6 +29,8 @@ __all__ = [
     "Head",
     "HeadTrainer",
     "Model",
+    "Network",
+    "NetworkTrainer",
     "NodeData",
     "Refit",
     "Task",

@@ -125,8 +125,11 @@ class CompiledTrainer(Trainer):
             if len(todo):
                 work(todo)
             return
-        with ThreadPoolExecutor(self._n_threads) as threads:
+        with self._threads() as threads:
             list(threads.map(work, np.array_split(todo, n_parts)))
+
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self._n_threads)
 
 
 def plain(array: Any, dtype: Any = np.float64) -> AnyArray:

@@ -1,7 +1,10 @@
-"""Where PyTorch computes."""
+"""Where PyTorch computes, and in how many threads."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from localshapley.errors import InvalidArgumentError
@@ -30,3 +33,23 @@ def find_device(device: Any) -> Any:
     except (RuntimeError, AssertionError) as error:
         raise InvalidArgumentError(f"device {device!r} cannot be used ({error}); use 'cpu' or 'auto'.") from error
     return found
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """While many models are trained in several threads, PyTorch uses no further ones."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def torch_threads(n_threads: int) -> ThreadPoolExecutor:
+    """Threads that each let PyTorch use no further ones; a new thread does not know what others have set."""
+    import torch
+
+    return ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))

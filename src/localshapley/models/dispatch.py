@@ -15,6 +15,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
 from localshapley.models.model import Model
+from localshapley.models.network import without_skorch
 from localshapley.models.pipelines import peel
 from localshapley.models.trainer import Trainer
 
@@ -51,6 +52,7 @@ _HOME = {
     "sklearn.linear_model.LogisticRegression": ("linear", "LogisticTrainer"),
     "sklearn.linear_model.Ridge": ("linear", "RidgeTrainer"),
     "localshapley.models.Head": ("head", "HeadTrainer"),
+    "localshapley.models.Network": ("network", "NetworkTrainer"),
 }
 _REGISTERED: dict[type, type[CompiledTrainer]] = {}
 
@@ -69,6 +71,9 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[str]]:
                 "regressor; give a classifier instead of a name if they are classes."
             )
         model = find_named(model, regression=amounts or model == "ridge")
+    if not isinstance(model, Model):
+        model, more = without_skorch(model)
+        notes += more
     found = model if isinstance(model, Model) else Automatic(model)
     check_estimator(found.estimator)
     return found, notes

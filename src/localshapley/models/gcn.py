@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,7 +16,7 @@ from localshapley.inputs.graphs import NodeData
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
-from localshapley.models.devices import find_device
+from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.trainer import Trained
 
 GRAPHS = ("induced", "full")
@@ -114,7 +113,7 @@ class GCNTrainer(CompiledTrainer):
 
         given = coalitions.test_indptr, coalitions.tests, self._scored, len(self._tests)
         merged = merge_tests(*given)
-        with self._networks.one_thread_each():
+        with one_thread_each():
             trained = super().train(Coalitions(coalitions.indptr, coalitions.players, *merged))
         return replace(trained, scores=sum_scores(*given, *merged, trained.scores))
 
@@ -126,7 +125,7 @@ class GCNTrainer(CompiledTrainer):
         # Coalitions of about the same size go together: their last layer is padded to the largest.
         todo = todo[np.argsort(coalitions.indptr[todo + 1] - coalitions.indptr[todo], kind="stable")]
         pieces = np.array_split(todo, -(-len(todo) // self._most))
-        with ThreadPoolExecutor(self._n_threads) as threads:
+        with torch_threads(self._n_threads) as threads:
             list(threads.map(lambda piece: self._train_together(coalitions, piece, out), pieces))
 
     def _train_together(self, coalitions: Coalitions, piece: Ints, out: Floats) -> None:

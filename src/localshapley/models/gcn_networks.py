@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,16 +54,6 @@ class Networks:
             free, _ = torch.cuda.mem_get_info(self._device)
             most = int(np.clip(free // (n_threads * COPIES * 4 * self._first.numel()), 1, most))
         return most
-
-    @contextmanager
-    def one_thread_each(self) -> Iterator[None]:
-        """While batches are trained in several threads, PyTorch on the CPU uses no further ones."""
-        before = torch.get_num_threads()
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(before)
 
     def predict(
         self, graph: Graph, indptr: Ints, nodes: Indices, codes: Ints, test_indptr: Ints, tests: Indices

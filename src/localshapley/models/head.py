@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +20,7 @@ from localshapley.inputs.encoding import encode
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, plain
-from localshapley.models.devices import find_device
+from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.trainer import Trained
 
 if TYPE_CHECKING:
@@ -159,11 +159,14 @@ class HeadTrainer(CompiledTrainer):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
-        with _one_thread_each():
+        with one_thread_each():
             return super().train(coalitions)
 
     def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = TOGETHER) -> None:
         super()._in_threads(work, todo, least)
+
+    def _threads(self) -> ThreadPoolExecutor:
+        return torch_threads(self._n_threads)
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         import torch
@@ -258,19 +261,6 @@ class Heads:
         head, code = present.nonzero(as_tuple=True)
         classes[head, place[head, code]] = code
         return classes, place.gather(1, codes).clamp(min=0)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """While heads are trained in several threads, torch uses no further ones."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Adam:

@@ -10,6 +10,7 @@ import pickle
 import sys
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -174,7 +175,10 @@ def describe(value: Any) -> str:
     if inspect.iscode(value):
         return f"code({value.co_code.hex()}, {value.co_names}, {describe(value.co_consts)})"
     if hasattr(value, "get_params"):
-        return f"{_describe_class(type(value))}({describe(value.get_params(deep=False))})"
+        settings = value.deciding_settings() if hasattr(value, "deciding_settings") else value.get_params(deep=False)
+        return f"{_describe_class(type(value))}({describe(settings)})"
+    if isinstance(value, partial):
+        return f"partial({describe([value.func, value.args, value.keywords])})"
     if is_dataclass(value):
         state: Any = {f.name: getattr(value, f.name) for f in fields(value)}
     elif hasattr(value, "__dict__"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -51,8 +51,11 @@ class Support(ABC):
     """
 
     max_size: int | None = None
-    reads_model: ClassVar[bool] = False
-    """Whether it reads what the reference model has learnt, so that this must be trained on all rows."""
+
+    @property
+    def reads_model(self) -> bool:
+        """Whether it reads what the reference model has learnt, so that this must be trained on all rows."""
+        return False
 
     @property
     def names_rows(self) -> bool:

@@ -59,8 +59,10 @@ def default_support(model: Any) -> tuple[Support, bool]:
         return TreeNode(), True
     if isinstance(model, FORESTS):
         return Leaves(), True
-    if getattr(model, "encoder", None) is not None:  # a head on frozen embeddings
+    if callable(getattr(model, "encoder", None)):  # a head on frozen embeddings
         return Embedding(model.encoder), False
+    if hasattr(model, "embed"):  # a network
+        return Embedding(), False
     return Nearest(20, standardise=True), False
 
 

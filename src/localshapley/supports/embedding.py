@@ -1,4 +1,4 @@
-"""Embeddings: neighbours in the space of a pretrained encoder."""
+"""Embeddings: neighbours in the space of an encoder, or of the model itself."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ class Embedding(Support):
 
     Parameters
     ----------
-    encoder : torch module, callable, fitted transformer, or pair of arrays
+    encoder : torch module, callable, fitted transformer, or pair of arrays, optional
         A torch module, which runs in evaluation mode, some rows at a time, on its own device; a function from rows (as
         the user gave them) to vectors; a fitted object with `transform`; or the vectors themselves, ``(of the training
-        rows, of the test rows)``.
+        rows, of the test rows)``. By default what the last layer of a `models.Network` gets to see, after training on
+        all rows.
     n : int, default=20
     metric : str, default="euclidean"
     max_size : int, optional
     """
 
-    encoder: Any
+    encoder: Any = None
     n: int = 20
     _: KW_ONLY
     metric: Any = "euclidean"
@@ -43,6 +44,8 @@ class Embedding(Support):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_whole("Embedding(n=...)", self.n)
+        if self.encoder is None:
+            return
         if isinstance(self.encoder, tuple | list):
             if len(self.encoder) != 2:
                 raise InvalidArgumentError(
@@ -68,17 +71,27 @@ class Embedding(Support):
             )
 
     @property
+    def reads_model(self) -> bool:
+        """Where the space is that of the model."""
+        return self.encoder is None
+
+    @property
     def names_rows(self) -> bool:
         """Where the vectors themselves are given."""
         return isinstance(self.encoder, tuple | list)
 
     def __repr__(self) -> str:
+        if self.encoder is None:
+            return f"Embedding(n={self.n})"
         kind = "two arrays" if isinstance(self.encoder, tuple | list) else getattr(self.encoder, "__name__", None)
         return f"Embedding({kind or type(self.encoder).__name__}, n={self.n})"
 
     def find(self, space: Space) -> list[Indices]:
         """Find the nearest rows of every test row in the embedding."""
-        if isinstance(self.encoder, tuple | list):
+        if self.encoder is None:
+            embed = _embedding_of(space.reference)
+            encoded: tuple[Any, ...] = (embed(space.X), embed(space.X_test))
+        elif isinstance(self.encoder, tuple | list):
             encoded = tuple(self.encoder)
         else:
             encode = _encoding(self.encoder)
@@ -99,7 +112,18 @@ class Embedding(Support):
 
     def larger(self) -> str:
         """A support twice as large."""
-        return f"supports.Embedding(encoder, {2 * self.n})"
+        return f"supports.Embedding({'n=' if self.encoder is None else 'encoder, '}{2 * self.n})"
+
+
+def _embedding_of(model: Any) -> Callable[[Any], Any]:
+    """What gives the embedding of a trained model."""
+    if not hasattr(model, "embed"):
+        raise InvalidArgumentError(
+            f"supports.Embedding() without an encoder needs a models.Network; {type(model).__name__} has no embedding. "
+            "Give Embedding(encoder), or supports.Nearest(n)."
+        )
+    function: Callable[[Any], Any] = model.embed
+    return function
 
 
 def _encoding(encoder: Any) -> Callable[[Any], Any]:

@@ -137,7 +137,7 @@ def note_on_splits(estimator: Any, sizes: Ints) -> str:
     least = {name: value for name, value in _given(estimator).items() if name in _LEAST}
     name, rows = max(least.items(), key=lambda item: item[1], default=("", 1))
     small = int((sizes < 2 * rows).sum())
-    if 2 * small <= len(sizes):
+    if rows < 2 or 2 * small <= len(sizes):
         return ""
     also = ", min_data_in_bin=1" if library_of(estimator) == "lightgbm" else ""
     return (

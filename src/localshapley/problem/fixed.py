@@ -18,6 +18,7 @@ from localshapley.inputs.model import (
 from localshapley.inputs.task import Task
 from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
+from localshapley.models.trainer import Trainer
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
 from localshapley.problem.finding import of_fold
@@ -37,7 +38,7 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
     model.check(checked.task.score, oob=checked.oob)
     trials: list[Trial] = []
     task, growths = _grow_out_of_bag(checked, model, trials) if checked.oob else _grow_by_folds(checked, model, trials)
-    trainer = FixedTrainer(model.estimator, task, growths, n_jobs)
+    trainer = model.refilling(task, growths, n_jobs)
     source = LeafMates(trainer.leaves) if support is None else support
     graph: SupportGraph = LeafGraph(trainer.leaves)
     if support is not None:
@@ -63,7 +64,7 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
         notes=[*checked.notes, *([trainer.note] if trainer.note else [])],
         digests=checked.digests,
         skill=skill_of(trials, task),
-        oob_scores=(lambda: _scores_of_rows(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
+        oob_scores=lambda: _scores_of_rows(trainer, growths[0], checked.task),
         task=task,
         source=source,
         estimator=model.estimator,
@@ -85,7 +86,7 @@ def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple
     for part, rows, tests in parts:
         reference = train_reference(model.estimator, part.X, part.y, task.seed)
         trials.append(try_out(reference, part, -(-MAX_PREDICTED // len(parts))))
-        growths.append(Grown(reference, part.X, rows, part.X_test, tests))
+        growths.append(model.grown(reference, part, rows, tests))
     return task, growths
 
 
@@ -110,8 +111,10 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
     return task, [grown]
 
 
-def _scores_of_rows(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
+def _scores_of_rows(trainer: Trainer, grown: Grown, task: Task) -> Floats | None:
     """Scores of all rows out of bag; of those that no tree judges, as if nothing had been learnt."""
+    if grown.tests is not None or not isinstance(trainer, FixedTrainer):
+        return None
     found = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
     found[grown.n_judges > 0] = trainer.totals[1]
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import joblib
@@ -263,14 +263,17 @@ def _rules(sizes: Ints) -> tuple[Ints, Ints, Floats, Floats]:
     """
     number, at = np.unique([_n_nodes(n) for n in sizes.tolist()], axis=0, return_inverse=True)
     ends = np.cumsum(number[:, 0])
-    points, weights = [], []
-    for n_nodes, power in number.tolist():
-        x, w = np.polynomial.legendre.leggauss(n_nodes)
-        x = (x + 1) / 2
-        points.append(x**power)
-        weights.append(w / 2 * power * x ** (power - 1))
     at = at.reshape(-1)
-    return (ends - number[:, 0])[at], ends[at], np.concatenate(points), np.concatenate(weights)
+    points, weights = np.concatenate([_rule(n_nodes, power) for n_nodes, power in number.tolist()], axis=1)
+    return (ends - number[:, 0])[at], ends[at], plain(points), plain(weights)
+
+
+@cache
+def _rule(n_nodes: int, power: int) -> Floats:
+    """Nodes and weights of Gauss and Legendre between 0 and 1, after a substitution by a power."""
+    x, weights = np.polynomial.legendre.leggauss(n_nodes)
+    x = (x + 1) / 2
+    return np.array([x**power, weights / 2 * power * x ** (power - 1)])
 
 
 def _n_nodes(n_rows: int) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from localshapley.models.recipes import margins_of
 from localshapley.problem.posing import pose
 from localshapley.supports.leaf_numbers import leaf_numbers
 from naive import shapley_of_one
-from naive_boosted import boosted_margins, newton, score_of
+from naive_boosted import boosted_margins, margin_of, newton, squared_error_of
 from naive_fixed import fixed_values
 
 
@@ -44,6 +44,16 @@ def logs(y):
     """Log shares of the classes; of two the log odds."""
     shares = np.log(np.bincount(y) / len(y))
     return shares if len(shares) > 2 else shares[1:] - shares[:1]
+
+
+def naive_score(fitted, X, y, X_test, y_test, rate, ridge=0.0):
+    """The score of coalitions by hand, from the leaves of a library."""
+    leaves, of_tests = leaf_numbers(fitted, X), leaf_numbers(fitted, X_test)
+    if y.dtype.kind == "f":
+        return squared_error_of(leaves, of_tests, y, y_test, rate, ridge)
+    start = logs(y)
+    scales = (2 / 3, 1.0) if len(start) > 1 else (1.0, 1.0)  # those of GradientBoostingClassifier
+    return margin_of(boosted_margins(leaves, of_tests, y, start, rate, ridge, scales), y_test, tuple(range(len(y))))
 
 
 CASES = {
@@ -80,11 +90,7 @@ class TestByTheDefinition:
         X, y, X_test, y_test = rows(1, amounts=amounts, n_classes=n_classes)
         v = ls.value(X, y, X_test, y_test, model=Fixed(make()), per_test=True)
         fitted = final_step(train_reference(make(), X, y, 0))
-        scales = (2 / 3, 1.0) if n_classes == 3 else (1.0, 1.0)
-        start = [y.mean()] if amounts else logs(y)
-        leaves, of_tests = leaf_numbers(fitted, X), leaf_numbers(fitted, X_test)
-        margins = boosted_margins(leaves, of_tests, y, start, rate, ridge, scales)
-        score = score_of(margins, y, y_test, tuple(range(8)))
+        score = naive_score(fitted, X, y, X_test, y_test, rate, ridge)
         expected = fixed_values(score, range(8), 4)
         np.testing.assert_allclose(v.per_test.toarray(), expected, atol=1e-9)
         np.testing.assert_allclose(v.values, expected.sum(axis=0), atol=1e-9)
@@ -100,11 +106,8 @@ class TestByTheDefinition:
         X, y, X_test, y_test = rows(2, amounts=amounts, n_classes=n_classes)
         v = ls.value(X, y, X_test, y_test, model=Fixed(make()), method="loo")
         fitted = train_reference(make(), X, y, 0)
-        scales = (2 / 3, 1.0) if n_classes == 3 else (1.0, 1.0)
-        start = [y.mean()] if amounts else logs(y)
-        margins = boosted_margins(leaf_numbers(fitted, X), leaf_numbers(fitted, X_test), y, start, rate, ridge, scales)
+        score = naive_score(fitted, X, y, X_test, y_test, rate, ridge)
         everyone = tuple(range(8))
-        score = score_of(margins, y, y_test, everyone)
         left_out = [tuple(i for i in everyone if i != z) for z in everyone]
         expected = [sum(score(everyone, t) - score(rest, t) for t in range(4)) for rest in left_out]
         np.testing.assert_allclose(v.values, expected, atol=1e-9)
@@ -128,8 +131,7 @@ class TestByTheDefinition:
         model = Fixed(GradientBoostingClassifier(n_estimators=3, max_depth=1))
         v = ls.value(X, y, X_test, y_test, model=model, owners=owners, method="exact")
         fitted = train_reference(model.estimator, X, y, 0)
-        margins = boosted_margins(leaf_numbers(fitted, X), leaf_numbers(fitted, X_test), y, logs(y), 0.1)
-        score = score_of(margins, y, y_test, tuple(range(8)))
+        score = naive_score(fitted, X, y, X_test, y_test, 0.1)
         held = [[i for i in range(8) if owners[i] == o] for o in "abcd"]
         expected = np.zeros(4)
         for t in range(4):
@@ -138,14 +140,14 @@ class TestByTheDefinition:
         np.testing.assert_allclose(v.values, expected, atol=1e-9)
 
 
-def values_of_leaf(g, h, ridge):
+def values_of_leaf(g, h, ridge, of_squares=False):
     """Values of the rows of one leaf, from the kernel."""
     from localshapley.kernels.boosted import value_rows_of_leaves
 
-    out = np.empty(len(g))
+    out, squares = np.zeros((2, len(g)))
     indptr = np.array([0, len(g)])
-    value_rows_of_leaves(indptr, g, h, ridge, _rules(np.array([len(g)])), np.empty((3, len(g))), out)
-    return out
+    value_rows_of_leaves(indptr, g, h, ridge, _rules(np.array([len(g)])), np.empty((3, len(g))), out, squares)
+    return (out, squares) if of_squares else out
 
 
 class TestLeaves:
@@ -174,6 +176,15 @@ class TestLeaves:
         h = rng.uniform(0.001, 0.25, size=n)
         full = g.sum() / (ridge + h.sum())
         np.testing.assert_allclose(values_of_leaf(g, h, ridge).sum(), full, atol=1e-9 * np.abs(expected).sum())
+
+    @pytest.mark.parametrize("ridge", [0.0, 1.5])
+    @pytest.mark.parametrize("n", [1, 2, 3, 7])
+    def test_squares_against_enumeration(self, n, ridge):
+        """Where hessians are equal, as with squared error."""
+        g, h = np.random.default_rng(n).normal(size=n), np.full(n, 0.7)
+        expected = shapley_of_one(range(n), lambda s: newton(g, h, ridge, s) ** 2)
+        found = values_of_leaf(g, h, ridge, of_squares=True)[1]
+        np.testing.assert_allclose(found, [expected[z] for z in range(n)], atol=1e-12)
 
     def test_equal_rows_have_equal_values(self):
         g, h = np.array([0.3, -0.2, 0.3, 0.1]), np.array([0.1, 0.2, 0.1, 0.05])
@@ -225,7 +236,7 @@ class TestMargins:
         predicted = train_reference(model, X, y, 0).predict(X_test)
         gain = (y_test - y.mean()) ** 2 - (y_test - predicted) ** 2
         np.testing.assert_allclose(v.per_test.sum(axis=1), gain, atol=2e-4)
-        assert any("straight line" in note for note in v.notes)
+        assert any("tree by tree" in note for note in v.notes)
 
     def test_a_model_that_leaves_do_not_explain_is_told(self):
         X, y, X_test, y_test = rows(0, 120, 20)

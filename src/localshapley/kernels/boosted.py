@@ -20,19 +20,29 @@ STEP = 0.32
 """Of the trapezoidal rule in log τ; its error is exp(−π²/STEP), relative to each term."""
 NEAR, FAR = 1e-7, 37.0
 """From where the integrand is constant up to its square, to where it is less than 1e-16."""
+VANISHED = 50.0
+"""The product over the rows is at most exp(−p·Σ(1 − exp(−τh))); beyond this it is nothing. Points are ascending."""
 
 
 @kernel(error_model="numpy")
 def value_rows_of_leaves(
-    indptr: Ints, gradients: Floats, hessians: Floats, ridge: float, rules: Rules, room: Floats, out: Floats
+    indptr: Ints,
+    gradients: Floats,
+    hessians: Floats,
+    ridge: float,
+    rules: Rules,
+    room: Floats,
+    out: Floats,
+    squares: Floats,
 ) -> None:
-    """Shapley values of the rows of each leaf in the game of what the leaf predicts.
+    """Shapley values of the rows of each leaf in the game of what the leaf predicts, and in that of its square.
 
     Parameters
     ----------
-    indptr : where the rows of each leaf begin in `gradients`, `hessians` and `out`
+    indptr : where the rows of each leaf begin in the other arrays
     ridge : λ; hessians are positive
     room : of shape (3, most rows of a leaf)
+    squares : values of the square; left as they are where the hessians of a leaf differ
     """
     begins, ends, points, weights = rules
     for leaf in range(len(indptr) - 1):
@@ -48,25 +58,36 @@ def value_rows_of_leaves(
             is_equal = is_equal and h[z] == h[0]
             total += h[z]
         if is_equal:
-            value_equals(g, least, ridge, values)
+            value_equals(g, least, ridge, values, squares[inside])
         else:
             nodes = slice(begins[leaf], ends[leaf])
             integrate(g, h, (ridge, total, least), points[nodes], weights[nodes], room, values)
 
 
 @part(error_model="numpy")
-def value_equals(g: Floats, h: float, ridge: float, values: Floats) -> None:
-    """Values where all hessians are equal: a sum over the sizes of coalitions."""
+def value_equals(g: Floats, h: float, ridge: float, values: Floats, squares: Floats) -> None:
+    """Values where all hessians are equal: sums over the sizes of coalitions."""
     n = len(g)
-    total = own = others = 0.0
+    first = second = 0.0
+    own = others = own_square = both = others_square = spread = 0.0
+    for s in range(n):
+        first += g[s]
+        second += g[s] * g[s]
+        after = 1 / (ridge + h * (s + 1))
+        own += after
+        own_square += after * after
+        both += 2 * s * after * after
+        if s > 0:
+            before = 1 / (ridge + h * s)
+            others += s * (after - before)
+            others_square += s * s * (after * after - before * before)
+            spread += s * (n - 1 - s) * (after * after - before * before)
     for z in range(n):
-        total += g[z]
-        own += 1 / (ridge + h * (z + 1))
-        if z > 0:
-            others += z * (1 / (ridge + h * (z + 1)) - 1 / (ridge + h * z))
-    for z in range(n):
-        mean = (total - g[z]) / (n - 1) if n > 1 else 0.0
-        values[z] = (g[z] * own + mean * others) / n
+        a = g[z]
+        mean = (first - a) / (n - 1) if n > 1 else 0.0
+        kappa = ((second - a * a) / (n - 1) - mean * mean) / (n - 2) if n > 2 else 0.0
+        values[z] = (a * own + mean * others) / n
+        squares[z] = (a * a * own_square + a * mean * both + mean * mean * others_square + kappa * spread) / n
 
 
 @part(inlined=False, error_model="numpy")
@@ -93,10 +114,14 @@ def integrate(
         values[z] = STEP * tau * g[z] / (growth - 1)  # the nodes below: the integrand is g_z there
     while tau < growth * FAR / (ridge + least):
         scale = STEP * tau * exp(-tau * ridge)
+        gone = 0.0
         for z in range(n):
             lost[z] = -expm1(-tau * h[z])
+            gone += lost[z]
         for i in range(len(points)):
             p = points[i]
+            if p * gone > VANISHED:
+                break
             product = 1.0
             drawn = 0.0
             for z in range(n):
@@ -118,14 +143,22 @@ def score_boosted(
     leaves_of_tests: Lists,
     effects: Floats,
     rows: Lists,
-    gradients: Floats,
-    hessians: Floats,
-    ridge: float,
+    derivatives: tuple[Floats, Floats],
+    of_leaves: tuple[Floats, Floats],
     start: Floats,
     last_in: Ints,
     out: Floats,
 ) -> None:
-    """Score coalitions: what a test row has without any row, and the effects of its leaves; `last_in` is −1."""
+    """Score coalitions: what a test row has without any row, and what its leaves add; `last_in` is −1.
+
+    Parameters
+    ----------
+    leaves_of_tests, effects : leaves that each test row reaches, and what a unit of their prediction adds
+    derivatives : gradients and hessians of the rows in each leaf
+    of_leaves : λ of each leaf, and what is taken off for the square of its prediction
+    """
+    gradients, hessians = derivatives
+    ridges, bends = of_leaves
     indptr, players, test_indptr, tests = coalitions
     leaf_indptr, leaves = leaves_of_tests
     row_indptr, members = rows
@@ -142,4 +175,5 @@ def score_boosted(
                         gradient += gradients[i]
                         hessian += hessians[i]
                 if hessian > 0:
-                    out[s] += effects[j] * gradient / (ridge + hessian)
+                    predicted = gradient / (ridges[leaves[j]] + hessian)
+                    out[s] += (effects[j] - bends[leaves[j]] * predicted) * predicted

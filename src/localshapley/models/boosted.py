@@ -30,11 +30,16 @@ CLOSE = 1e-3
 
 
 class Terms(NamedTuple):
-    """Of one tree: gradients and hessians of the rows, and what the leaf of each test row counts for it."""
+    """Of one tree: gradients and hessians of the rows, and what a unit in the leaf of each test row counts for it.
+
+    And of its leaves the ridge, and what is taken off for the square of what they predict.
+    """
 
     gradients: Floats
     hessians: Floats
     effects: Floats
+    ridges: Floats
+    bends: Floats
 
 
 @dataclass(frozen=True)
@@ -56,9 +61,16 @@ class Boosted(Grown):
         return recipe_of(final_step(self.model), self.y)
 
     @cached_property
+    def starts_with_mean(self) -> bool:
+        """Whether boosting starts from the mean of numbers, which is refilled like a leaf of all rows."""
+        return self.recipe.loss == "squared" and bool(np.isclose(self.recipe.start[0], self.y.mean()))
+
+    @cached_property
     def numbers(self) -> tuple[Ints, Ints]:
-        """Leaves of the rows and of the test rows in each tree, numbered from 0 without gaps."""
+        """Leaves of the rows and of the test rows in each tree, numbered from 0 without gaps; the mean comes first."""
         X, X_test = (leaf_numbers(final_step(self.model), table) for table in self.inputs)
+        if self.starts_with_mean:
+            X, X_test = (np.insert(leaves, 0, 0, axis=1) for leaves in (X, X_test))
         for tree in range(X.shape[1]):
             known, X[:, tree] = np.unique(X[:, tree], return_inverse=True)
             at = np.minimum(np.searchsorted(known, X_test[:, tree]), len(known) - 1)
@@ -76,36 +88,47 @@ class Boosted(Grown):
         return self._before(self.X), self._before(self.X_test)
 
     @cached_property
-    def filled(self) -> tuple[Floats, Floats, Floats]:
-        """Gradients and hessians of the rows in each tree, and margins of the test rows with all rows in the leaves."""
+    def filled(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Gradients and hessians of the rows in each tree, and margins of the test rows after and before each.
+
+        With all rows in the leaves. The third array has the margins after the last tree, one column for each output,
+        the fourth those of its output before each tree.
+        """
         recipe, (leaves, of_tests) = self.recipe, self.numbers
         n_outputs, n_trees = len(recipe.start), leaves.shape[1]
         raw = np.tile(recipe.start, (len(leaves), 1))
         raw_test = np.tile(recipe.start, (len(of_tests), 1))
         gradients, hessians = np.empty((2, len(leaves), n_trees))
+        before = np.empty((len(of_tests), n_trees))
         for first in range(0, n_trees, n_outputs):
             here = slice(first, first + n_outputs)
             gradients[:, here], hessians[:, here] = recipe.derivatives(self.y, raw)
             for tree in range(first, first + n_outputs):
-                if leaves[:, tree].max() == 0 and hessians[:, tree].sum() < recipe.silent_below:
+                rate, ridge = self.step(tree)
+                is_silent = hessians[:, tree].sum() < recipe.silent_below and not self._is_mean(tree)
+                if leaves[:, tree].max() == 0 and is_silent:
                     gradients[:, tree] = 0.0
                 g, h = (np.bincount(leaves[:, tree], a[:, tree]) for a in (gradients, hessians))
-                predicted = recipe.rate * g / (recipe.ridge + h)
+                predicted = rate * g / (ridge + h)
                 raw[:, tree - first] += predicted[leaves[:, tree]]
-                reached = of_tests[:, tree]
+                before[:, tree], reached = raw_test[:, tree - first], of_tests[:, tree]
                 raw_test[:, tree - first] += np.where(reached < 0, 0.0, predicted[reached])
-        return gradients, hessians, raw_test
+        return gradients, hessians, raw_test, before
+
+    def step(self, tree: int) -> tuple[float, float]:
+        """Rate and ridge of a tree; those of the mean are 1 and 0."""
+        return (1.0, 0.0) if self._is_mean(tree) else (self.recipe.rate, self.recipe.ridge)
+
+    def _is_mean(self, tree: int) -> bool:
+        return self.starts_with_mean and tree == 0
 
     @cached_property
     def directions(self) -> Floats:
-        """How the score of each test row grows with each output: an array of shape (n_tests, n_outputs).
+        """How the margin of each test row grows with each output: an array of shape (n_tests, n_outputs).
 
-        The margin is that of the true class over its rival, the best of the others in the full model. The squared error
-        is taken along the straight line from what it is without rows to what it is with all of them.
+        It is that of the true class over its rival, the best of the others in the full model.
         """
         start, full = self.recipe.start, self.filled[2]
-        if self.recipe.loss == "squared":
-            return 2 * self.y_test[:, None] - start - full
         if len(start) == 1:
             return np.where(self.y_test < 0, 0.0, 2.0 * self.y_test - 1)[:, None]
         found = np.zeros(full.shape)
@@ -141,15 +164,28 @@ class Boosted(Grown):
         """Of the rows and test rows in the order of `leaves_of`."""
         leaves, of_tests = (numbers[:, tree] for numbers in self.numbers)
         counts, order = self._counts(tree), np.argsort(leaves, kind="stable")
-        effects = self.recipe.rate * self.directions[counts, tree % len(self.recipe.start)]
-        gradients, hessians, _ = self.filled
+        gradients, hessians, _, _ = self.filled
         by_leaf = np.argsort(of_tests[counts], kind="stable")
-        return Terms(gradients[order, tree], hessians[order, tree], effects[by_leaf])
+        rate, ridge = self.step(tree)
+        of_leaves = np.ones(int(leaves.max()) + 1)
+        bend = rate * rate if self.recipe.loss == "squared" else 0.0
+        effects = self._effects(tree)[counts[by_leaf]]
+        return Terms(gradients[order, tree], hessians[order, tree], effects, ridge * of_leaves, bend * of_leaves)
+
+    def _effects(self, tree: int) -> Floats:
+        """What a unit in the leaf of a tree adds to the score of each test row.
+
+        The squared error is that of the full model up to this tree: `ρ² − (ρ − rate·u)²`, with the error `ρ` before it.
+        """
+        rate, _ = self.step(tree)
+        if self.recipe.loss == "squared":
+            return 2 * rate * (self.y_test - self.filled[3][:, tree])
+        return rate * self.directions[:, tree % len(self.recipe.start)]
 
     def _counts(self, tree: int) -> Ints:
         """Test rows to whose score a tree counts."""
-        direction = self.directions[:, tree % len(self.recipe.start)]
-        return np.flatnonzero((direction != 0) & (self.numbers[1][:, tree] >= 0))
+        counts = (self._effects(tree) != 0) | (self.recipe.loss == "squared")
+        return np.flatnonzero(counts & (self.numbers[1][:, tree] >= 0))
 
 
 class BoostedTrainer(Trainer):
@@ -174,15 +210,13 @@ class BoostedTrainer(Trainer):
         self.leaves = Leaves(list(growths), task.X.shape[0], task.X_test.shape[0], self._n_threads)
         self.n_parts = self.leaves.n_trees
         self.note = _note(growths)
-        self._ridge = growths[0].recipe.ridge
         self._starts = np.zeros(task.X_test.shape[0])
         for grown in growths:
             self._starts[grown.test_numbers] = grown.starts
         terms = [grown.terms_of(tree) for grown in growths for tree in grown.trees]
         self._terms = Terms(*(plain(np.concatenate(parts)) for parts in zip(*terms, strict=True)))
-        n_leaves = [int(leaves.max()) + 1 for grown in growths for leaves in grown.numbers[0].T]
-        self._first_leaf = offsets(np.array(n_leaves))
-        self._shares: Floats | None = None
+        self._first_leaf = offsets(np.array([len(of_tree.ridges) for of_tree in terms]))
+        self._values: tuple[Floats, Floats] | None = None
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Refill the leaves with each coalition, and score it."""
@@ -196,9 +230,8 @@ class BoostedTrainer(Trainer):
             self.leaves.of_tests,
             effects,
             self.leaves.lists[0],
-            self._terms.gradients,
-            self._terms.hessians,
-            self._ridge,
+            self._terms[:2],
+            self._terms[3:],
             self._starts,
             last_in,
             out,
@@ -211,48 +244,45 @@ class BoostedTrainer(Trainer):
 
     def add_up(self) -> Iterator[None]:
         """Compute the values of the rows of all leaves; see `models.trainer.Parts`."""
-        found = np.empty(len(self._terms.gradients))
+        found = np.zeros((2, len(self._terms.gradients)))
         parallel = joblib.Parallel(self._n_threads, backend="threading", return_as="generator")
         for _ in parallel(joblib.delayed(self._value)(tree, found) for tree in range(self.n_parts)):
             yield
-        self._shares = found
+        self._values = found[0], found[1]
 
     def _value(self, tree: int, out: Floats) -> None:
         from localshapley.kernels.boosted import value_rows_of_leaves
 
         indptr = self.leaves.lists[0][0][self._first_leaf[tree] : self._first_leaf[tree + 1] + 1]
         here = slice(indptr[0], indptr[-1])
-        gradients, hessians, _ = self._terms
-        sizes = np.diff(indptr)
+        gradients, hessians, _, ridges, _ = self._terms
+        ridge, sizes = float(ridges[self._first_leaf[tree]]), np.diff(indptr)
         room = np.empty((3, int(sizes.max())))
-        value_rows_of_leaves(
-            indptr - indptr[0], gradients[here], hessians[here], self._ridge, _rules(sizes), room, out[here]
-        )
-
-    @property
-    def shares(self) -> sparse.csr_array:
-        """Leaf × row matrix of the values of the rows in what each leaf predicts, before the rate."""
-        if self._shares is None:
-            for _ in self.add_up():
-                pass
-        assert self._shares is not None
-        indptr, rows = self.leaves.lists[0]
-        return sparse.csr_array((self._shares, rows, indptr), shape=(len(indptr) - 1, self.leaves.n_rows))
-
-    @property
-    def effects(self) -> sparse.csc_array:
-        """Test row × leaf matrix of what a leaf counts for a test row."""
-        indptr, tests = self.leaves.lists[1]
-        shape = (self.leaves.n_tests, len(indptr) - 1)
-        return sparse.csc_array((self._terms.effects, tests, indptr), shape=shape)
+        places = indptr - indptr[0], gradients[here], hessians[here]
+        value_rows_of_leaves(*places, ridge, _rules(sizes), room, out[0, here], out[1, here])
 
     def values(self) -> Floats:
         """Values, summed over the test rows."""
-        return self.effects.sum(axis=0) @ self.shares  # type: ignore[no-any-return]
+        return sum(by_leaf.sum(axis=0) @ shares for by_leaf, shares in self._factors())  # type: ignore[no-any-return]
 
     def by_test(self, graph: SupportGraph) -> sparse.csr_array:
         """Values to each test row."""
-        return sparse.csr_array(self.effects @ self.shares)
+        return sparse.csr_array(sum(by_leaf @ shares for by_leaf, shares in self._factors()))
+
+    def _factors(self) -> Iterator[tuple[sparse.csc_array, sparse.csr_array]]:
+        """Pairs of matrices, test row × leaf and leaf × row: what a leaf counts, and the values of the rows in it."""
+        if self._values is None:
+            for _ in self.add_up():
+                pass
+        assert self._values is not None
+        (row_indptr, rows), (test_indptr, tests) = self.leaves.lists
+        n_leaves, terms = len(row_indptr) - 1, self._terms
+        bends = -np.repeat(terms.bends, np.diff(test_indptr))
+        for counts, values in zip((terms.effects, bends), self._values, strict=True):
+            yield (
+                sparse.csc_array((counts, tests, test_indptr), shape=(self.leaves.n_tests, n_leaves)),
+                sparse.csr_array((values, rows, row_indptr), shape=(n_leaves, self.leaves.n_rows)),
+            )
 
 
 def _rules(sizes: Ints) -> tuple[Ints, Ints, Floats, Floats]:
@@ -288,8 +318,8 @@ def _note(growths: list[Boosted]) -> str:
     found = []
     if growths[0].recipe.loss == "squared":
         found.append(
-            "the squared error is taken along the straight line from no rows to all rows, so that it is a sum over the "
-            "trees: it is right for both, and values add up to what all rows gain."
+            "the squared error is counted tree by tree, with the trees before it as all rows have filled them, so that "
+            "it is a sum over the trees; values add up to what all rows gain."
         )
     if len(growths[0].recipe.start) > 1:
         found.append("the margin is that of the true class over the best of the others in the model of all rows.")

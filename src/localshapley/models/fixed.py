@@ -42,7 +42,7 @@ class Fixed(Model):
 
     The leaves of boosted trees predict steps of Newton's method, with the gradients and hessians of the model of all
     rows. Their score is ``margin``, the difference of the decision values of classes, which is a sum over the trees;
-    for numbers it is ``squared_error`` along the straight line between what it is without rows and with all of them.
+    for numbers it is ``squared_error``, by how much each tree lowers it after those before it, filled by all rows.
 
     With ``value(X, y, model=Fixed(forest), cv="oob")`` every row is judged by the trees whose bag it is not in: there
     is no test set, and one fit.

@@ -106,9 +106,7 @@ def correlate(names, quick):
             f"{theirs[0]:>18}{theirs[1]:>10}{theirs[2]:>8}",
             flush=True,
         )
-    print(
-        f"left: fixed values with LOO, with Shapley values of {2 * budget:,} trainings, and these with themselves; {seeds} samples"
-    )
+    print(f"left: fixed values with LOO, with Shapley values of {2 * budget:,} trainings, and these with each other")
 
 
 def find_errors(names, quick):

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
 from localshapley.inputs.boosting import library_of, note_on_splits, tamed
-from localshapley.inputs.model import final_step, has_random_state, prepared
+from localshapley.inputs.model import final_step, has_random_state, on_one_line, prepared
 from naive import shapley_matrix
 
 CLASSIFIERS = {"xgboost": "XGBClassifier", "lightgbm": "LGBMClassifier", "catboost": "CatBoostClassifier"}
@@ -142,6 +142,16 @@ class TestSettings:
         model = boosted(library, REGRESSORS, **SMALL[library])
         v = ls.value(X, y * 1.5, X_test, y_test * 1.5, model=model, support=ls.supports.Nearest(5))
         assert v.values.any()
+
+    def test_xgboost_is_named_by_what_was_set(self):
+        model = make_pipeline(StandardScaler(), boosted("xgboost", reg_lambda=2, n_jobs=1))
+        named = on_one_line(model)
+        assert named.startswith(
+            "Pipeline(steps=[('standardscaler', StandardScaler()), ('xgbclassifier', XGBClassifier("
+        )
+        assert "n_estimators=3, n_jobs=1, reg_lambda=2" in named
+        assert "None" not in named
+        assert "nan" not in named
 
     def test_other_models_are_of_no_library(self):
         assert library_of(GradientBoostingClassifier()) == ""

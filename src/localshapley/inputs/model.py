@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError, RefusedByModelError
-from localshapley.inputs.boosting import REFUSALS, Coded, open_states, tamed
+from localshapley.inputs.boosting import REFUSALS, Coded, library_of, open_states, tamed
 from localshapley.inputs.data import Data, as_array, numbers_in
 from localshapley.inputs.numbers import check_size
 
@@ -186,5 +186,15 @@ def check_decisions(reference: Any, score: str) -> None:
 
 
 def on_one_line(estimator: Any) -> str:
-    """An estimator's settings on one line."""
+    """An estimator's settings on one line; of those of XGBoost, which lists all, the ones that are not open."""
+    if library_of(estimator) == "xgboost":
+        given = {name: value for name, value in estimator.get_params(deep=False).items() if not _is_open(value)}
+        return f"{type(estimator).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+    if type(estimator) is Pipeline and library_of(final_step(estimator)) == "xgboost":
+        steps = (f"({name!r}, {on_one_line(step)})" for name, step in estimator.steps)
+        return f"Pipeline(steps=[{', '.join(steps)}])"
     return " ".join(repr(estimator).split())
+
+
+def _is_open(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and bool(np.isnan(value)))

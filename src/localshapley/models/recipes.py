@@ -131,7 +131,15 @@ def _of_histograms(model: Any, y: AnyArray) -> Recipe:
 
 
 def _of_xgboost(model: Any, y: AnyArray) -> Recipe:
-    learner = json.loads(model.get_booster().save_config())["learner"]
+    try:
+        learner = json.loads(model.get_booster().save_config())["learner"]
+        return _of_learner(model, learner, y)
+    except KeyError as error:
+        raise _refused(model, f"this version of XGBoost, whose settings lack {error}", "version 3.2") from error
+
+
+def _of_learner(model: Any, learner: Any, y: AnyArray) -> Recipe:
+    """From what XGBoost writes of its settings."""
     booster, settings = learner["gradient_booster"], learner["gradient_booster"].get("tree_train_param", {})
     if booster["name"] != "gbtree" or model.num_parallel_tree not in (None, 1):
         raise _refused(model, "another booster, or several trees in parallel", "booster='gbtree'")

@@ -12,9 +12,7 @@ from localshapley.arrays import Floats
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.folds import order_of_tests, training_rows
-from localshapley.inputs.model import (
-    train_reference,
-)
+from localshapley.inputs.model import on_one_line, train_reference
 from localshapley.inputs.task import Task
 from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
@@ -56,7 +54,7 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
     return RowsProblem(
         graph=graph,
         trainer=trainer,
-        model=" ".join(repr(model).split()),
+        model=f"Fixed({on_one_line(model.estimator)})",
         score=task.score.name,
         support=repr(source),
         contents=contents,

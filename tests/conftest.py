@@ -23,6 +23,7 @@ WAYS = {
     "playwright": "a browser: install chromium",
     "CUDA": "a GPU: run where PyTorch finds CUDA",
     "torch": "PyTorch: pip install 'localshapley[torch]'",
+    **dict.fromkeys(("xgboost", "lightgbm", "catboost"), "boosting libraries: pip install 'localshapley[boosting]'"),
     "dask": "Dask: pip install 'localshapley[dask]'",
 }
 """What a skipped test needs and how to get it, by a word of its reason."""

@@ -18,6 +18,7 @@ from localshapley.kernels import receptive
 from localshapley.methods.enumeration import Enumeration
 from localshapley.methods.pivot import PivotRun
 from localshapley.methods.sample import SampleRun
+from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.fixed import FixedTrainer
 from localshapley.models.forest import ForestTrainer
 from localshapley.models.knn import KNNTrainer
@@ -27,7 +28,7 @@ from localshapley.models.tree import TreeTrainer
 
 CALLERS = (
     Enumeration, PivotRun, SampleRun, KNNTrainer, LogisticTrainer, RidgeTrainer, SVCTrainer, SVRTrainer, TreeTrainer,
-    FixedTrainer, ForestTrainer,
+    ForestTrainer, FixedTrainer, BoostedTrainer,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods import Method, read_settings
+from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.fixed import FixedTrainer
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.posing import pose
@@ -100,7 +101,7 @@ def update(
         on_error=on_error,
         progress=progress,
     )
-    if isinstance(problem.trainer, FixedTrainer):
+    if isinstance(problem.trainer, FixedTrainer | BoostedTrainer):
         raise InvalidArgumentError(
             "update() cannot keep values of models.Fixed: changed rows grow other trees, so every value may change. "
             "Run value() again; it takes about the time of a fit."

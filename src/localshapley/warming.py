@@ -149,11 +149,14 @@ def _compile_forest() -> None:
 
 
 def _compile_fixed() -> None:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 
     model = Fixed(RandomForestClassifier(3, max_depth=2, random_state=0))
     value(*_data(True), model=model, per_test=True, progress=False)
     value(*_data(True), model=model, method="loo", progress=False)
+    boosted = Fixed(GradientBoostingClassifier(n_estimators=2, max_depth=1))
+    value(*_data(True), model=boosted, progress=False)
+    value(*_data(True), model=boosted, method="loo", progress=False)
 
 
 def _compile_svm() -> None:

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.ensemble import (
+    AdaBoostClassifier,
     ExtraTreesClassifier,
     ExtraTreesRegressor,
-    GradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -410,7 +410,7 @@ class TestTheDoor:
 
 class TestRefusals:
     @pytest.mark.parametrize(
-        "model", [LogisticRegression(), GradientBoostingClassifier(), make_pipeline(StandardScaler(), "passthrough")]
+        "model", [LogisticRegression(), AdaBoostClassifier(), make_pipeline(StandardScaler(), "passthrough")]
     )
     def test_other_models(self, model):
         with pytest.raises(ls.InvalidArgumentError, match=r"models\.Fixed needs a decision tree"):

@@ -17,7 +17,6 @@ from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
-    HistGradientBoostingClassifier,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -339,8 +338,8 @@ def test_leaves_is_refused_without_a_forest(model):
 
 @pytest.mark.parametrize(
     ("model", "support"),
-    [(RandomForestClassifier(3), None), (DecisionTreeClassifier(), TreeNode(2, max_size=3))],
-    ids=["Leaves", "TreeNode with max_size"],
+    [(RandomForestClassifier(3), Leaves(max_size=3)), (DecisionTreeClassifier(), TreeNode(2, max_size=3))],
+    ids=["Leaves with max_size", "TreeNode with max_size"],
 )
 def test_missing_values_that_the_model_takes_but_distances_do_not_are_explained(model, support):
     holes = X.copy()
@@ -649,7 +648,6 @@ def test_radius_neighbours_get_their_own_radius_and_metric(model):
         LogisticRegression(),
         Ridge(),
         AdaBoostClassifier(),
-        HistGradientBoostingClassifier(),
         TransformedTargetRegressor(SVR()),
     ],
 )

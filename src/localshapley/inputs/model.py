@@ -17,8 +17,12 @@ from sklearn.utils import get_tags
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError, RefusedByModelError
+from localshapley.inputs.boosting import REFUSALS, Coded, library_of, open_states, tamed
 from localshapley.inputs.data import Data, as_array, numbers_in
 from localshapley.inputs.numbers import check_size
+
+FEW_ROWS = 2000
+"""Boosting libraries train fewer rows than these on one thread, if the number of threads is open."""
 
 
 def check_estimator(estimator: Any) -> None:
@@ -98,14 +102,33 @@ def _reads_names(estimator: Any) -> bool:
 
 def final_step(estimator: Any) -> Any:
     """The estimator itself, or the last step of a pipeline."""
+    if isinstance(estimator, Coded):
+        return getattr(estimator, "estimator_", estimator.estimator)
     return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
 def seeded(estimator: Any, seed: int) -> Any:
     """A clone whose open random states are set, so that a coalition always gives the same model."""
     model = clone(estimator)
-    open_states = {name: seed for name, value in _random_states(model).items() if value is None}
-    return model.set_params(**open_states)
+    return model.set_params(**{name: seed for name, value in _random_states(model).items() if value is None})
+
+
+def prepared(estimator: Any, seed: int, *, alone: bool = False) -> Any:
+    """A clone to be trained on some of the rows: seeded, silent, and ready for coalitions that lack classes.
+
+    Parameters
+    ----------
+    estimator : estimator object
+    seed : int
+    alone : bool, default=False
+        Whether boosting libraries shall use one thread where the number is open: for a few rows.
+    """
+    return tamed(seeded(estimator, seed), alone=alone)
+
+
+def refuses(error: Exception) -> bool:
+    """Whether an error is how a model says that it cannot learn from the rows."""
+    return isinstance(error, ValueError) or type(error).__name__ in REFUSALS
 
 
 def has_random_state(estimator: Any) -> bool:
@@ -115,7 +138,8 @@ def has_random_state(estimator: Any) -> bool:
 
 def _random_states(estimator: Any) -> dict[str, Any]:
     parameters = estimator.get_params(deep=True).items()
-    return {name: value for name, value in parameters if name == "random_state" or name.endswith("__random_state")}
+    named = {name: value for name, value in parameters if name == "random_state" or name.endswith("__random_state")}
+    return named | open_states(estimator)
 
 
 def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
@@ -123,8 +147,10 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return seeded(estimator, seed).fit(X, y)
-    except (ValueError, TypeError) as error:
+            return prepared(estimator, seed, alone=len(y) < FEW_ROWS).fit(X, y)
+    except Exception as error:
+        if not (refuses(error) or isinstance(error, TypeError)):
+            raise
         raise RefusedByModelError(
             f"model {on_one_line(estimator)} cannot be trained on all of X and y: {error}"
         ) from error
@@ -160,5 +186,15 @@ def check_decisions(reference: Any, score: str) -> None:
 
 
 def on_one_line(estimator: Any) -> str:
-    """An estimator's settings on one line."""
+    """An estimator's settings on one line; of those of XGBoost, which lists all, the ones that are not open."""
+    if library_of(estimator) == "xgboost":
+        given = {name: value for name, value in estimator.get_params(deep=False).items() if not _is_open(value)}
+        return f"{type(estimator).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+    if type(estimator) is Pipeline and library_of(final_step(estimator)) == "xgboost":
+        steps = (f"({name!r}, {on_one_line(step)})" for name, step in estimator.steps)
+        return f"Pipeline(steps=[{', '.join(steps)}])"
     return " ".join(repr(estimator).split())
+
+
+def _is_open(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and bool(np.isnan(value)))

@@ -4,6 +4,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.graphs import NodeData, read_graph
 from localshapley.inputs.named import NAMES, named
 from localshapley.inputs.task import Task
+from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.compiled import CompiledTrainer, Usable
 from localshapley.models.dispatch import register
 from localshapley.models.estimator import Estimator, EstimatorTrainer, Refit
@@ -18,6 +19,7 @@ from localshapley.models.utility import UtilityTrainer
 __all__ = [
     "GCN",
     "NAMES",
+    "BoostedTrainer",
     "Coalitions",
     "CompiledTrainer",
     "Counts",

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from localshapley.arrays import AnyArray, Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
-from localshapley.inputs.model import final_step, has_random_state, seeded, takes_kernel
+from localshapley.inputs.model import final_step, has_random_state, prepared, refuses, takes_kernel
 from localshapley.inputs.task import NOTHING, UNKNOWN, Task, one_hot
 from localshapley.models.cluster import n_processes
 from localshapley.models.model import Model
@@ -92,7 +92,7 @@ class EstimatorTrainer(Trainer):
         self.n_jobs = n_processes(n_jobs)
         self.is_random = has_random_state(estimator)
         self.faster = _faster(estimator, self.n_jobs)
-        self._estimator = seeded(estimator, task.seed)
+        self._estimator = prepared(estimator, task.seed, alone=True)
         self._task = task
         self._skip_errors = skip_errors
 
@@ -133,11 +133,11 @@ class EstimatorTrainer(Trainer):
         try:
             model = _fit(self._estimator, self._task, rows)
             return _predict_rows(model, self._task, tests, rows)
-        except ValueError as error:
-            # How scikit-learn says "cannot learn from so little"; the whole training set has been tried before.
-            counts.failed += 1
-            counts.first_failure = counts.first_failure or f"{len(rows)} rows: {error}"
         except Exception as error:
+            if refuses(error):  # "cannot learn from so little"; the whole training set has been tried before
+                counts.failed += 1
+                counts.first_failure = counts.first_failure or f"{len(rows)} rows: {error}"
+                return None
             what = f"{type(error).__name__}: {error}"
             if not self._skip_errors:
                 raise TrainingError(f"training on the coalition of rows {rows.tolist()} failed: {what}") from error
@@ -187,7 +187,7 @@ def predict(model: Any, task: Task, X: Any) -> Floats:
     if task.classes is None:
         return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
     if source == "label":
-        return one_hot(np.searchsorted(task.classes, model.predict(X)), len(task.classes))
+        return one_hot(np.searchsorted(task.classes, np.ravel(model.predict(X))), len(task.classes))
     columns = np.searchsorted(task.classes, model.classes_)
     if hasattr(model, "predict_proba"):
         out = np.zeros((X.shape[0], len(task.classes)))

@@ -1,4 +1,4 @@
-"""Trees and forests of fixed structure: grown once, and a coalition only refills their leaves."""
+"""Trees, forests and boosted trees of fixed structure: grown once, and a coalition only refills their leaves."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import final_step, has_random_state, train_reference
 from localshapley.inputs.task import Task
+from localshapley.models.boosted import Boosted, BoostedTrainer
 from localshapley.models.compiled import plain
 from localshapley.models.leaves import Grown, Leaves
 from localshapley.models.model import Model
+from localshapley.models.recipes import family_of
 from localshapley.models.trainer import Counts, Trained, Trainer
 
 if TYPE_CHECKING:
@@ -31,21 +33,26 @@ FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, 
 
 
 class Fixed(Model):
-    """A tree or forest that is grown once on all rows; a coalition of rows only refills its leaves.
+    """A tree, forest or boosted trees, grown once on all rows; a coalition of rows only refills the leaves.
 
     The values of the rows are then exact, over all coalitions of all rows, and take no more than the time of the fit.
     A leaf predicts the shares of the classes, or the mean, of those of its rows that are in the coalition. A row counts
     once in the bag of a tree, however often it was drawn, and an empty leaf has learnt nothing. A forest is scored tree
     by tree: its score is the mean over the trees, which for ``confidence`` is the confidence of the forest.
 
-    With ``value(X, y, model=Fixed(...), cv="oob")`` every row is judged by the trees whose bag it is not in: there is
-    no test set, and one fit.
+    The leaves of boosted trees predict steps of Newton's method, with the gradients and hessians of the model of all
+    rows. Their score is ``margin``, the difference of the decision values of classes, which is a sum over the trees;
+    for numbers it is ``squared_error``, by how much each tree lowers it after those before it, filled by all rows.
+
+    With ``value(X, y, model=Fixed(forest), cv="oob")`` every row is judged by the trees whose bag it is not in: there
+    is no test set, and one fit.
 
     Parameters
     ----------
     estimator : scikit-learn estimator
         `DecisionTreeClassifier`, `RandomForestClassifier`, `ExtraTreesClassifier`, their regressors, single extra
-        trees, or a pipeline that ends in one of them. It need not be fitted.
+        trees, `GradientBoosting…`, `HistGradientBoosting…`, XGBoost's or LightGBM's models, or a pipeline that ends in
+        one of them. It need not be fitted.
 
     Examples
     --------
@@ -58,20 +65,25 @@ class Fixed(Model):
     """
 
     def __init__(self, estimator: Any) -> None:
-        if not isinstance(final_step(estimator), (BaseDecisionTree, *FORESTS)):
+        final = final_step(estimator)
+        if not (isinstance(final, (BaseDecisionTree, *FORESTS)) or family_of(final)):
             raise InvalidArgumentError(
-                "models.Fixed needs a decision tree, a random forest or extra trees of scikit-learn; got "
-                f"{estimator!r}. Give other models without Fixed."
+                "models.Fixed needs a decision tree, a random forest, extra trees or gradient boosting of scikit-learn,"
+                f" or a model of XGBoost or LightGBM; got {estimator!r}. Give other models without Fixed."
             )
         self.estimator = estimator
+        self.is_boosted = bool(family_of(final))
+        if self.is_boosted and is_classifier(final):
+            self.score = "margin"
 
     def __repr__(self) -> str:
         return f"Fixed({self.estimator!r})"
 
     def check(self, score: scores.Score, *, oob: bool) -> None:
         """Refuse scores without a closed form, and trees that no row is out of the bag of."""
-        if type(score) not in (scores.Confidence, scores.SquaredError):
-            linear = "squared_error" if score.task == "regressor" else "confidence"
+        of_classes = scores.Margin if self.is_boosted else scores.Confidence
+        if type(score) not in (of_classes, scores.SquaredError):
+            linear = "squared_error" if score.task == "regressor" else of_classes.name
             raise InvalidArgumentError(
                 f"score {score.name!r} has no closed form with models.Fixed; use score={linear!r}, or give the model "
                 "without Fixed, so that coalitions are trained."
@@ -83,11 +95,35 @@ class Fixed(Model):
                 "bootstrap=True, or cv=5."
             )
 
-    def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> FixedTrainer:
+    def trainer(
+        self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False
+    ) -> FixedTrainer | BoostedTrainer:
         """Grow the trees on all rows of a task, and make the trainer that refills them."""
         rows, tests = np.arange(task.X.shape[0]), np.arange(task.X_test.shape[0])
         reference = train_reference(self.estimator, task.X, task.y, task.seed)
-        return FixedTrainer(self.estimator, task, [Grown(reference, task.X, rows, task.X_test, tests)], n_jobs)
+        return self.refilling(task, [self.grown(reference, task, rows, tests)], n_jobs)
+
+    def grown(self, reference: Any, task: Task, rows: Ints, tests: Ints) -> Grown:
+        """The fitted trees of a task, whose rows and test rows have these numbers among all."""
+        if not self.is_boosted:
+            return Grown(reference, task.X, rows, task.X_test, tests)
+        y, y_test = task.y, task.y_test
+        if task.codes is not None:  # the rows of a fold may lack a class
+            present, y = np.unique(task.codes, return_inverse=True)
+            y_test = np.where(np.isin(y_test, present), np.searchsorted(present, y_test), -1)
+        return Boosted(reference, task.X, rows, task.X_test, tests, y, y_test)
+
+    def refilling(self, task: Task, growths: list[Grown], n_jobs: int | None) -> FixedTrainer | BoostedTrainer:
+        """The trainer that refills the leaves of trees, one forest or boosting for each fold."""
+        boosted = [grown for grown in growths if isinstance(grown, Boosted)]
+        if not boosted:
+            return FixedTrainer(self.estimator, task, growths, n_jobs)
+        if task.empty is not None:
+            raise InvalidArgumentError(
+                f"empty={task.empty!r} is not for boosted trees in models.Fixed: without rows they predict what "
+                "boosting starts from; leave empty out."
+            )
+        return BoostedTrainer(self.estimator, task, boosted, n_jobs)
 
 
 class FixedTrainer(Trainer):

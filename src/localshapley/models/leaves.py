@@ -97,11 +97,16 @@ class Grown:
         assert bag is not None, "out of bag there are bags"
         return rows, grouped(reached[~bag], self.test_numbers[~bag], n_leaves)
 
-    def _as_input(self, X: Any) -> Any:
+    def _before(self, X: Any) -> Any:
+        """Rows as the last step of a pipeline takes them."""
         model = self.model
         while isinstance(model, Pipeline):
             X = model[:-1].transform(X) if len(model.steps) > 1 else X
             model = model.steps[-1][1]
+        return X
+
+    def _as_input(self, X: Any) -> Any:
+        X = self._before(X)
         return check_array(X, accept_sparse="csr", dtype=np.float32, order="C", ensure_all_finite=False)
 
 

@@ -16,9 +16,12 @@ class Model(ABC):
     ----------
     estimator : scikit-learn estimator
         Trained once on all rows, as the reference that supports are found with.
+    score : str or None
+        The score that it has by default, if not that of all others.
     """
 
     estimator: Any
+    score: str | None = None
 
     def split(self) -> tuple[Any, Model]:
         """The steps that are fitted once, before all coalitions, and the model behind them; None if there are none."""

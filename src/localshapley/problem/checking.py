@@ -85,7 +85,7 @@ def check(
         data,
         classifies=is_classifier(estimator),
         has_proba=hasattr(estimator, "predict_proba"),
-        score=score,
+        score=chosen.score if score is None else score,
         empty=empty,
         seed=seed,
     )

@@ -110,7 +110,8 @@ def _space(reference: Any, task: Task, raw: Any, raw_test: Any) -> Space:
         if len(model.steps) > 1:
             X, X_test = model[:-1].transform(X), model[:-1].transform(X_test)
         model = model.steps[-1][1]
-    return Space(_as_rows(X), _as_rows(X_test), raw, raw_test, task.y, final_step(reference), task.seed)
+    frames = (X, X_test) if isinstance(X, pd.DataFrame) else None
+    return Space(_as_rows(X), _as_rows(X_test), raw, raw_test, task.y, final_step(reference), task.seed, frames)
 
 
 def _as_rows(table: Any) -> Any:

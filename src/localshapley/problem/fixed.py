@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from hashlib import blake2b
 
 import numpy as np
@@ -11,11 +12,9 @@ from sklearn.utils import _safe_indexing
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.folds import order_of_tests, training_rows
-from localshapley.inputs.model import (
-    train_reference,
-)
+from localshapley.inputs.model import on_one_line, train_reference
 from localshapley.inputs.task import Task
-from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
+from localshapley.models.fixed import Fixed, predict_out_of_bag, scores_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
@@ -36,7 +35,7 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
     model.check(checked.task.score, oob=checked.oob)
     trials: list[Trial] = []
     task, growths = _grow_out_of_bag(checked, model, trials) if checked.oob else _grow_by_folds(checked, model, trials)
-    trainer = FixedTrainer(model.estimator, task, growths, n_jobs)
+    trainer = model.refilling(task, growths, n_jobs)
     source = LeafMates(trainer.leaves) if support is None else support
     graph: SupportGraph = LeafGraph(trainer.leaves)
     if support is not None:
@@ -54,7 +53,7 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
     return RowsProblem(
         graph=graph,
         trainer=trainer,
-        model=" ".join(repr(model).split()),
+        model=f"Fixed({on_one_line(model.estimator)})",
         score=task.score.name,
         support=repr(source),
         contents=contents,
@@ -62,7 +61,9 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
         notes=[*checked.notes, *([trainer.note] if trainer.note else [])],
         digests=checked.digests,
         skill=skill_of(trials, task),
-        oob_scores=(lambda: scores_out_of_bag(trainer, growths[0], checked.task)) if checked.oob else lambda: None,
+        oob_scores=partial(scores_out_of_bag, trainer, growths[0], checked.task)
+        if checked.oob and isinstance(trainer, FixedTrainer)
+        else lambda: None,
         task=task,
         source=source,
         estimator=model.estimator,
@@ -84,7 +85,7 @@ def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple
     for part, rows, tests in parts:
         reference = train_reference(model.estimator, part.X, part.y, task.seed)
         trials.append(try_out(reference, part, -(-MAX_PREDICTED // len(parts))))
-        growths.append(Grown(reference, part.X, rows, part.X_test, tests))
+        growths.append(model.grown(reference, part, rows, tests))
     return task, growths
 
 

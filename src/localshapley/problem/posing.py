@@ -11,13 +11,12 @@ import numpy as np
 
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.games import SupportGraph
+from localshapley.inputs.boosting import note_on_splits
 from localshapley.inputs.data import known_table
 from localshapley.inputs.folds import order_of_tests
 from localshapley.inputs.indexes import check_order, index_of
 from localshapley.inputs.loud import note_of_loud_rows
-from localshapley.inputs.model import (
-    on_one_line,
-)
+from localshapley.inputs.model import final_step, on_one_line
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task
 from localshapley.models.cluster import need_workers
@@ -98,6 +97,7 @@ def pose(
             f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
             f"a larger support ({support.larger()}) would reach them."
         )
+    notes += [note] if (note := note_on_splits(final_step(last.estimator), graph.support_sizes)) else []
     make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
     if before is None or checked.folds is None:
         trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer.name)

@@ -29,6 +29,8 @@ class Space:
     reference : estimator
         The model (last step of the pipeline) trained on all rows.
     seed : int
+    frames : tuple of two tables, optional
+        The rows in the space of the model as frames, if that is how the model took them.
     """
 
     X: Any
@@ -38,6 +40,12 @@ class Space:
     y: AnyArray
     reference: Any
     seed: int = 0
+    frames: tuple[Any, Any] | None = None
+
+    @property
+    def tables(self) -> tuple[Any, Any]:
+        """Rows and test rows in the form that the model took."""
+        return (self.X, self.X_test) if self.frames is None else self.frames
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -103,11 +111,19 @@ def _nearest_first(supports: list[Indices], space: Space, max_size: int) -> list
 def check_finite(space: Space, owner: str) -> None:
     """Refuse rows between which no distance is defined."""
     for name, X in (("X", space.X), ("X_test", space.X_test)):
-        values = X.data if sparse.issparse(X) else X
-        values = np.asarray(values)
-        if values.dtype.kind not in "biuf" or not np.isfinite(values).all():
+        if not _is_finite(X):
             raise InvalidArgumentError(
                 f"{owner} measures distances, but {name} has missing (NaN) or non-numeric values in the space of "
                 "the model; put an imputer or encoder before the model in a Pipeline, or give supports.Embedding "
                 "or supports.Given."
             )
+
+
+def are_finite(space: Space) -> bool:
+    """Whether distances between the rows are defined."""
+    return _is_finite(space.X) and _is_finite(space.X_test)
+
+
+def _is_finite(X: Any) -> bool:
+    values = np.asarray(X.data if sparse.issparse(X) else X)
+    return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())

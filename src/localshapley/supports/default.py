@@ -9,6 +9,8 @@ from sklearn.ensemble import (
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
     RandomForestClassifier,
     RandomForestRegressor,
 )
@@ -21,10 +23,12 @@ from sklearn.neighbors import (
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
 from sklearn.tree import BaseDecisionTree
 
+from localshapley.inputs.boosting import library_of
 from localshapley.supports.base import Support
 from localshapley.supports.dual import Dual
 from localshapley.supports.embedding import Embedding
 from localshapley.supports.kernel import Kernel
+from localshapley.supports.leaf_numbers import has_leaves
 from localshapley.supports.nearest import Nearest, Radius
 from localshapley.supports.tree import Leaves, TreeNode
 
@@ -35,6 +39,8 @@ FORESTS = (
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     GradientBoostingRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
 )
 
 
@@ -57,7 +63,7 @@ def default_support(model: Any) -> tuple[Support, bool]:
         return Dual(), True
     if isinstance(model, BaseDecisionTree):
         return TreeNode(), True
-    if isinstance(model, FORESTS):
+    if isinstance(model, FORESTS) or (library_of(model) and has_leaves(model)):
         return Leaves(), True
     if callable(getattr(model, "encoder", None)):  # a head on frozen embeddings
         return Embedding(model.encoder), False

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
-from localshapley.arrays import Indices
+from localshapley.arrays import Indices, Ints
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole
-from localshapley.supports.base import Space, Support, check_finite
+from localshapley.supports.base import Space, Support, are_finite
+from localshapley.supports.leaf_numbers import has_leaves, leaf_numbers
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,7 +40,7 @@ class TreeNode(Support):
         if tree is None:
             raise InvalidArgumentError(
                 f"supports.TreeNode needs a decision tree; the model is a {type(space.reference).__name__}. "
-                "Use supports.Leaves(n) for a forest, or supports.Nearest(n)."
+                "Use supports.Leaves(n) for a forest or boosted trees, or supports.Nearest(n)."
             )
         parent = np.zeros(tree.node_count, dtype=np.int64)  # the root is its own parent
         for children in (tree.children_left, tree.children_right):
@@ -60,9 +60,10 @@ class TreeNode(Support):
 
 @dataclass(frozen=True, repr=False)
 class Leaves(Support):
-    """The `n` training rows that most often share a leaf with the test row, over the trees of a forest.
+    """The `n` training rows that most often share a leaf with the test row, over the trees of a forest or of boosting.
 
-    Rows that never share one are left out; among equals the nearest come first.
+    Rows that never share one are left out; among equals the nearest come first (where values are missing, or are no
+    numbers, those that come first in the table).
 
     Parameters
     ----------
@@ -80,19 +81,20 @@ class Leaves(Support):
 
     def find(self, space: Space) -> list[Indices]:
         """Find the rows that share leaves with every test row."""
-        if not hasattr(space.reference, "apply") or not hasattr(space.reference, "estimators_"):
+        if not has_leaves(space.reference) or hasattr(space.reference, "tree_"):
             raise InvalidArgumentError(
-                f"supports.Leaves needs a forest; the model is a {type(space.reference).__name__}. "
-                "Use supports.TreeNode() for a tree, or supports.Nearest(n)."
+                "supports.Leaves needs a forest or boosted trees; the model is a "
+                f"{type(space.reference).__name__}. Use supports.TreeNode() for a tree, or supports.Nearest(n)."
             )
-        check_finite(space, "supports.Leaves")
-        shared = _leaf_matrix(space.reference, space.X_test) @ _leaf_matrix(space.reference, space.X).T
-        shared = sparse.csr_array(shared)
+        shared = _shared_leaves(*(leaf_numbers(space.reference, X) for X in space.tables))
+        ranks_by_distance = are_finite(space)
         found = []
         for t in range(shared.shape[0]):
             at = slice(shared.indptr[t], shared.indptr[t + 1])
             rows, count = shared.indices[at], shared.data[at]
-            distance = pairwise_distances(space.X[rows], space.X_test[t : t + 1])[:, 0]
+            distance = np.zeros(len(rows))
+            if ranks_by_distance and len(rows):
+                distance = pairwise_distances(space.X[rows], space.X_test[t : t + 1])[:, 0]
             found.append(rows[np.lexsort((rows, distance, -count))[: self.n]].astype(np.int32))
         return found
 
@@ -101,10 +103,16 @@ class Leaves(Support):
         return f"supports.Leaves({2 * self.n})"
 
 
-def _leaf_matrix(forest: Any, X: Any) -> sparse.csr_array:
+def _shared_leaves(leaves: Ints, leaves_of_tests: Ints) -> sparse.csr_array:
+    """Test row × training row matrix of the number of trees in which they reach the same leaf."""
+    n_numbers = 1 + max(leaves.max(initial=0), leaves_of_tests.max(initial=0))
+    in_leaf, of_tests = (_leaf_matrix(numbers, int(n_numbers)) for numbers in (leaves, leaves_of_tests))
+    return sparse.csr_array(of_tests @ in_leaf.T)
+
+
+def _leaf_matrix(leaves: Ints, n_numbers: int) -> sparse.csr_array:
     """Row × (tree, leaf) matrix with a one where the row reaches the leaf."""
-    leaves = np.asarray(forest.apply(X)).reshape(X.shape[0], -1).astype(np.int64)
-    nodes = max(tree.tree_.node_count for tree in np.ravel(forest.estimators_))
-    columns = (leaves + nodes * np.arange(leaves.shape[1])).ravel()
-    indptr = np.arange(0, len(columns) + 1, leaves.shape[1])
-    return sparse.csr_array((np.ones(len(columns)), columns, indptr), shape=(X.shape[0], nodes * leaves.shape[1]))
+    n_rows, n_trees = leaves.shape
+    columns = (leaves + n_numbers * np.arange(n_trees)).ravel()
+    indptr = np.arange(0, len(columns) + 1, n_trees) if n_trees else np.zeros(n_rows + 1, dtype=np.int64)
+    return sparse.csr_array((np.ones(len(columns)), columns, indptr), shape=(n_rows, n_numbers * n_trees))

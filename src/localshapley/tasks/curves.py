@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.inputs.model import seeded, takes_kernel
+from localshapley.inputs.model import prepared, takes_kernel
 from localshapley.inputs.numbers import check_n_jobs, check_whole
 from localshapley.models.pipelines import transformed
 from localshapley.problem.checking import check
@@ -116,7 +116,7 @@ def curves(
     checked = check(X, labels, X_test, y_test, model=model, seed=seed)
     before, last = checked.model.split()  # as in the valuation, steps before the last one are fitted once
     task = checked.task if before is None else transformed(checked.task, before)
-    estimator = seeded(last.estimator, seed)
+    estimator = prepared(last.estimator, seed)
     classifier = is_classifier(estimator)
     name, measure = _score(score, classifier)
     if takes_kernel(estimator):

@@ -14,7 +14,7 @@ from localshapley.games import SupportGraph
 from localshapley.inputs.folds import order_of_tests, training_rows
 from localshapley.inputs.model import on_one_line, train_reference
 from localshapley.inputs.task import Task
-from localshapley.models.fixed import Fixed, predict_out_of_bag, scores_out_of_bag
+from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked

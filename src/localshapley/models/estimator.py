@@ -90,6 +90,11 @@ class EstimatorTrainer(Trainer):
         self.n_jobs = effective_n_jobs(n_jobs)
         self.is_random = has_random_state(estimator)
         self._estimator = seeded(estimator, task.seed)
+        final = final_step(self._estimator)
+        if task.classes is not None and final.get_params(deep=False).get("classes", ()) is None:
+            final.set_params(
+                classes=task.classes
+            )  # a network has an output for each, also for those not in a coalition
         self._task = task
         self._skip_errors = skip_errors
 

@@ -6,6 +6,7 @@ import gc
 import json
 import subprocess
 import sys
+from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
@@ -19,17 +20,11 @@ from localshapley.methods.enumeration import Enumeration
 from localshapley.methods.pivot import PivotRun
 from localshapley.methods.sample import SampleRun
 from localshapley.models.boosted import BoostedTrainer
+from localshapley.models.dispatch import _HOME
 from localshapley.models.fixed import FixedTrainer
-from localshapley.models.forest import ForestTrainer
-from localshapley.models.knn import KNNTrainer
-from localshapley.models.linear import LogisticTrainer, RidgeTrainer
-from localshapley.models.svm import SVCTrainer, SVRTrainer
-from localshapley.models.tree import TreeTrainer
 
-CALLERS = (
-    Enumeration, PivotRun, SampleRun, KNNTrainer, LogisticTrainer, RidgeTrainer, SVCTrainer, SVRTrainer, TreeTrainer,
-    ForestTrainer, FixedTrainer, BoostedTrainer,
-)  # fmt: skip
+TRAINERS = {getattr(import_module(f"localshapley.models.{module}"), name) for module, name in _HOME.values()}
+CALLERS = (Enumeration, PivotRun, SampleRun, FixedTrainer, BoostedTrainer, *TRAINERS)
 
 
 class Bar:

@@ -149,8 +149,22 @@ def test_fit_is_the_same_training():
     found = as_model(network, task.y)[0].trainer(task)
     assert isinstance(found, NetworkTrainer)
     assert not found.note
-    plain = Estimator(network).trainer(task)
-    np.testing.assert_allclose(found.evaluate(coalitions), plain.evaluate(coalitions), atol=1e-12)
+    for classes in (task.classes, None):
+        plain = Estimator(network.set_params(classes=classes)).trainer(task)
+        np.testing.assert_allclose(found.evaluate(coalitions), plain.evaluate(coalitions), atol=1e-12)
+
+
+def test_classes_may_be_in_another_order_and_more_than_there_are_rows_of():
+    task, module = small_task(), mlp(5)
+    fitted = Network(module, epochs=3, classes=["x", "c", "a", "y", "b"], random_state=7).fit(task.X, task.y)
+    expected = naive_network.train(module, task.X, [2, 4, 1] * 10, epochs=3, lr=0.01, batch=32, seed=7)
+    logits = torch.as_tensor(naive_network.outputs(expected, task.X_test))
+    np.testing.assert_allclose(fitted.predict_proba(task.X_test), logits.softmax(1), atol=1e-12)
+    everyone = Coalitions.from_lists([range(30)], [range(6)])
+    trainer = NetworkTrainer(clone(fitted), task)
+    np.testing.assert_allclose(
+        trainer.evaluate(everyone), logits.softmax(1)[np.arange(6), [2, 4, 1, 2, 4, 1]], atol=1e-12
+    )
 
 
 def test_one_logit_for_two_classes():

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -223,6 +224,8 @@ class TestDescribe:
         assert describe(make(1)) == describe(make(1))
         assert describe(make(1)) != describe(make(2))
         assert describe(lambda x, n=1: x) != describe(lambda x, n=2: x)
+        assert describe(partial(max, 1, key=abs)) == describe(partial(max, 1, key=abs))
+        assert len({describe(partial(max, n, key=key)) for n in (1, 2) for key in (abs, len)}) == 4
 
     def test_numbers_of_different_kinds_differ(self):
         assert len({describe(v) for v in (1, 1.0, True, "1", b"1", np.float32(1), np.float64(1))}) == 7

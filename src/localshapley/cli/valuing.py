@@ -216,7 +216,8 @@ def offered_supports() -> dict[str, type[Support]]:
         if not isinstance(kind, type) or not issubclass(kind, ls.supports.Support) or isabstract(kind):
             continue
         required = [f for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
-        if name not in NEED_A_GRAPH and all(f is _size_of(kind) for f in required):
+        first = next((f for f in fields(kind) if not f.kw_only), None)
+        if name not in NEED_A_GRAPH and all(f is _size_of(kind) for f in required) and first is _size_of(kind):
             found[re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name).lower()] = kind
     return found
 

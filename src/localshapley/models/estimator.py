@@ -93,6 +93,10 @@ class EstimatorTrainer(Trainer):
         self.is_random = has_random_state(estimator)
         self.faster = _faster(estimator, self.n_jobs)
         self._estimator = prepared(estimator, task.seed, alone=True)
+        final = final_step(self._estimator)
+        if task.classes is not None and final.get_params(deep=False).get("classes", ()) is None:
+            # A network has an output for each class, also for those that are not in a coalition.
+            final.set_params(classes=task.classes)
         self._task = task
         self._skip_errors = skip_errors
 

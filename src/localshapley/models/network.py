@@ -39,7 +39,7 @@ ROOM = {"cpu": 2**24, "cuda": 2**30}
 """Numbers that networks trained together may take."""
 STEP = 4
 """Coalitions are filled up to a multiple of this many rows, so that those of about the same size go together."""
-SCORED = 64
+SCORED = 32
 """Test rows that a network predicts at a time."""
 
 
@@ -247,7 +247,7 @@ class NetworkTrainer(CompiledTrainer):
         self._networks = _networks(estimator, task.X, targets, n_classes, seed)
         self._test_rows = self._networks.as_rows(task.X_test)
         self._batch = estimator.batch
-        kind = self._networks.device.type
+        kind = "cpu" if self._networks.device.type == "cpu" else "cuda"
         self.name = f"Network (batched, {self._networks.device})"
         self.batch_size = TAKEN[kind]
         self._together, self._room = together or TOGETHER[kind], ROOM[kind]
@@ -279,7 +279,8 @@ class NetworkTrainer(CompiledTrainer):
         widths = -(-sizes // STEP)
         for alike in np.unique(np.stack([n_steps, widths]), axis=1).T:
             some = todo[(n_steps == alike[0]) & (widths == alike[1])]
-            most = max(1, min(self._together, self._room // self._networks.n_numbers(int(alike[1]) * STEP)))
+            seen = min(int(alike[1]) * STEP, self._batch or int(sizes.max()))
+            most = max(1, min(self._together, self._room // self._networks.n_numbers(seen)))
             yield from (some[start : start + most] for start in range(0, len(some), most))
 
     def _train_together(self, coalitions: Coalitions, piece: Ints, out: Floats) -> None:

@@ -51,16 +51,16 @@ class Networks:
         self.device = find_device(settings.device)
         self._settings, self._n_classes, self._seed = settings, n_classes, seed
         self.module = made(settings, seed).to(self.device)
-        self._optimizer = _optimizer(settings)
+        self._optimizer = _optimizer(settings, may_fuse=self.device.type in ("cpu", "cuda"))
         self.dtype = _check_parameters(self.module)
         self._rows = self.as_rows(rows)
-        self._targets = torch.as_tensor(targets, dtype=None if n_classes else self.dtype, device=self.device)
+        self._targets = torch.tensor(targets, dtype=torch.int64 if n_classes else self.dtype, device=self.device)
         self._start = {name: p.detach() for name, p in self.module.named_parameters() if p.requires_grad}
         self._per_row = self._try_out()
 
     def as_rows(self, rows: AnyArray) -> Tensor:
         """Put rows where networks are trained, as numbers of the module's type."""
-        return torch.as_tensor(rows, dtype=self.dtype, device=self.device)
+        return torch.tensor(rows, dtype=self.dtype, device=self.device)
 
     def n_numbers(self, n_rows: int) -> int:
         """Numbers that a network takes while it is trained: what its layers give, weights, gradients and moments."""
@@ -231,7 +231,7 @@ def _draw(module: nn.Module) -> None:
         reset()
 
 
-def _optimizer(settings: Network) -> Callable[[list[Tensor]], torch.optim.Optimizer]:
+def _optimizer(settings: Network, *, may_fuse: bool) -> Callable[[list[Tensor]], torch.optim.Optimizer]:
     """What makes the optimiser of some weights."""
     given, more = settings.optimizer, settings.optimizer_settings or {}
     names = {name.lower(): name for name in OPTIMIZERS}
@@ -244,12 +244,12 @@ def _optimizer(settings: Network) -> Callable[[list[Tensor]], torch.optim.Optimi
             "Network(optimizer=...) must be an optimiser that treats each weight on its own, one of "
             f"{', '.join(OPTIMIZERS)} of torch.optim; got {given!r}."
         )
-    fused = {"fused": True} if name in FUSED and not {"foreach", "fused", "differentiable"} & set(more) else {}
+    may_fuse = may_fuse and name in FUSED and not {"foreach", "fused", "differentiable"} & set(more)
     try:
         kind([torch.zeros(1)], lr=settings.lr, **more)
     except (TypeError, ValueError) as error:
         raise InvalidArgumentError(f"Network(optimizer_settings=...) is not for {name}: {error}.") from None
-    return partial(kind, lr=settings.lr, **fused, **more)
+    return partial(kind, lr=settings.lr, **({"fused": True} if may_fuse else {}), **more)
 
 
 def _check_parameters(module: nn.Module) -> torch.dtype:

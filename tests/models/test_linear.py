@@ -302,6 +302,10 @@ class TestLeastSquares:
         data = X, rng.normal(size=60), awkward(rng, 5, p), rng.normal(size=5)
         assert_same(LinearRegression(fit_intercept=intercept), data, tolerance=1e-7)
 
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_independent_columns(self, intercept):
+        assert_same(LinearRegression(fit_intercept=intercept), DIABETES, tolerance=1e-7, sizes=(11, 80))
+
     def test_singular_values_below_the_tolerance_count_as_zero(self):
         scale = 10.0 ** np.linspace(-6, 6, DIABETES[0].shape[1])
         data = DIABETES[0] * scale, DIABETES[1], DIABETES[2] * scale, DIABETES[3]

@@ -98,6 +98,7 @@ def main() -> None:
     within = RadiusNeighborsRegressor(3)
     balanced_logistic = LogisticRegression(max_iter=1000, class_weight="balanced")
     balanced_tree = DecisionTreeClassifier(random_state=0, class_weight="balanced")
+    balanced_forest = RandomForestClassifier(random_state=0, class_weight="balanced")
     forest, extra = RandomForestClassifier(random_state=0), ExtraTreesClassifier(random_state=0)
     bag, regression_forest = BaggingClassifier(n_estimators=100, random_state=0), RandomForestRegressor(random_state=0)
     rows = [
@@ -124,6 +125,7 @@ def main() -> None:
         ("tree, balanced, Iris", iris, balanced_tree, "confidence", (2, 50), 5, 1000, 50_000),
         ("random forest, Iris", iris, forest, "confidence", (2, 20), 5, 100, 20_000),
         ("random forest, Breast Cancer", cancer, forest, "confidence", (2, 20), 5, 100, 20_000),
+        ("random forest, balanced, Iris", iris, balanced_forest, "confidence", (2, 20), 5, 100, 5_000),
         ("extra trees, Iris", iris, extra, "confidence", (2, 20), 5, 100, 20_000),
         ("extra trees, Breast Cancer", cancer, extra, "confidence", (2, 20), 5, 100, 20_000),
         ("bagged trees, Iris", iris, bag, "confidence", (2, 20), 5, 100, 10_000),

@@ -7,6 +7,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import localshapley as ls
+from localshapley.models.bayes import BayesTrainer
 from localshapley.problem.posing import pose
 from models.against import assert_same, scores_of_both
 
@@ -37,3 +38,13 @@ def test_other_settings_use_scikit_learn():
     model = GaussianNB(priors=[0.2, 0.3, 0.5])
     trainer = pose(*ls.datasets.load("iris")[:4], model=model, support=ls.supports.Nearest(3)).trainer
     assert trainer.note == "GaussianNB uses scikit-learn's fit instead of compiled code: priors=[0.2, 0.3, 0.5]."
+
+
+def test_arrays_from_another_process_are_made_writable():
+    """Kernels would be compiled again for others."""
+    trainer = pose(*ls.datasets.load("iris")[:4], model=GaussianNB(), support=ls.supports.Nearest(3)).trainer
+    for array in (*trainer._tables, trainer._codes):
+        array.flags.writeable = False
+    copy = BayesTrainer.__new__(BayesTrainer)
+    copy.__setstate__(trainer.__dict__)
+    assert all(array.flags.writeable for array in (*copy._tables, copy._codes))

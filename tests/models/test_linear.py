@@ -302,15 +302,19 @@ class TestLeastSquares:
         data = X, rng.normal(size=60), awkward(rng, 5, p), rng.normal(size=5)
         assert_same(LinearRegression(fit_intercept=intercept), data, tolerance=1e-7)
 
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_independent_columns(self, intercept):
+        assert_same(LinearRegression(fit_intercept=intercept), DIABETES, tolerance=1e-7, sizes=(11, 80))
+
+    @pytest.mark.skipif(not IS_1_9, reason="before scikit-learn 1.9, the tolerance was for sparse rows alone")
     def test_singular_values_below_the_tolerance_count_as_zero(self):
         scale = 10.0 ** np.linspace(-6, 6, DIABETES[0].shape[1])
         data = DIABETES[0] * scale, DIABETES[1], DIABETES[2] * scale, DIABETES[3]
-        assert_same(LinearRegression(), data, tolerance=1e-5)
-        if IS_1_9:  # before, the tolerance was for sparse rows alone
-            found, _ = scores_of_both(LinearRegression(), data)
-            fine, expected = scores_of_both(LinearRegression(tol=1e-9), data)
-            np.testing.assert_allclose(fine, expected, rtol=1e-4)
-            assert np.abs(found - fine).max() > 1
+        found, expected = scores_of_both(LinearRegression(), data)
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+        fine, expected = scores_of_both(LinearRegression(tol=1e-9), data)
+        np.testing.assert_allclose(fine, expected, rtol=1e-4)
+        assert np.abs(found - fine).max() > 1
 
     def test_rows_with_equal_features_and_different_numbers(self):
         X = np.array([[1.0, 2.0], [1.0, 2.0], [3.0, 1.0], [0.0, 0.0]])

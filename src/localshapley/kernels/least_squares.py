@@ -2,7 +2,7 @@
 
 Rows or columns, whichever are fewer, are written as combinations of orthonormal vectors, and these are rotated until
 the combinations are orthogonal too: a singular value decomposition. As in scikit-learn, singular values that are small
-beside the largest one count as zero.
+beside the largest one count as zero. Where none can be, columns need not be rotated: the combinations are triangular.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ NOISE = 1e-13
 ORTHOGONAL = 1e-14
 """Cosine up to which vectors count as orthogonal."""
 MAX_SWEEPS = 30
+SAFELY = 1000.0
+"""What is left of the last column, beside the first, is an estimate of the least singular value beside the largest; it
+is trusted where it is so many times as large as those that count as zero."""
 
 Tables: TypeAlias = tuple[Floats, Floats]
 """Training and test rows."""
@@ -79,8 +82,11 @@ def fit_least_squares(
         else:
             transpose(own, k, p, vectors)
         r = orthogonalise(vectors, n, d, order, lengths, parts)
-        rotate(parts, vectors, r, n, d, lengths)
-        combine(parts, vectors, (r, n, d), by_rows, least, right, coefficients)
+        if not by_rows and r == p and parts[p - 1, order[p - 1]] > SAFELY * least * parts[0, order[0]]:
+            substitute(parts, vectors, p, k, order, right, coefficients)
+        else:
+            rotate(parts, vectors, r, n, d, lengths)
+            combine(parts, vectors, (r, n, d), by_rows, least, right, coefficients)
         bias = middle - dot(coefficients, mean, p)
         for s in range(test_indptr[c], test_indptr[c + 1]):
             out[s] = bias + dot(coefficients, X_test[tests[s]], p)
@@ -122,6 +128,16 @@ def orthogonalise(V: Floats, n: int, d: int, order: Ints, squares: Floats, R: Fl
             squares[i] = dot(V[i], V[i], d)
         r += 1
     return r
+
+
+@pasted
+def substitute(R: Floats, V: Floats, p: int, k: int, order: Ints, right: Floats, out: Floats) -> None:
+    """Write the coefficients of `p` independent columns `Rᵀ V`, the last one in order first."""
+    for b in range(p - 1, -1, -1):
+        rest = dot(V[b], right, k)
+        for a in range(b + 1, p):
+            rest -= R[b, order[a]] * out[order[a]]
+        out[order[b]] = rest / R[b, order[b]]
 
 
 @compiled

@@ -45,7 +45,7 @@ def train_squared_hinge(
     few, most = min(size, p + ROOM), max(size, p)
     room = (
         np.zeros((size, p)),
-        np.zeros((p + ROOM, size)),
+        np.zeros((p + ROOM if size > p else 0, size)),
         np.zeros((few, few)),
         np.zeros((few, few)),
         np.zeros((n_classes, p)),

@@ -96,7 +96,7 @@ class CompiledTrainer(Trainer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays from another process may be read-only, and kernels would be compiled again for these.
-        self.__dict__ = {k: plain(v, v.dtype) if isinstance(v, np.ndarray) else v for k, v in state.items()}
+        self.__dict__ = {name: _writable(value) for name, value in state.items()}
 
     def _train_part(self, coalitions: Coalitions) -> Trained:
         task = self._task
@@ -135,6 +135,13 @@ class CompiledTrainer(Trainer):
 def plain(array: Any, dtype: Any = np.float64) -> AnyArray:
     """A contiguous, writable array of one type: kernels are compiled for no other, and compiled once."""
     return np.require(array, dtype=dtype, requirements=["C", "W", "A"])
+
+
+def _writable(value: Any) -> Any:
+    """An array that can be written, or a tuple of such; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(_writable(entry) for entry in value)
+    return plain(value, value.dtype) if isinstance(value, np.ndarray) else value
 
 
 def _same(value: Any, default: Any) -> bool:

@@ -6,7 +6,7 @@ import pytest
 import localshapley as ls
 
 
-def a_game(n_players=24, n_tests=14, size=12, seed=0):
+def a_game(n_players=24, n_tests=7, size=12, seed=0):
     """Supports that overlap, and a utility with interactions."""
     rng = np.random.default_rng(seed)
     supports = [np.sort(rng.choice(n_players, size, replace=False)) for _ in range(n_tests)]
@@ -33,7 +33,7 @@ def runs():
         return cache[key][tests]
 
     return [
-        ls.shapley(supports, cached, n_players, method="sample", budget=2500, seed=seed, progress=False)
+        ls.shapley(supports, cached, n_players, method="sample", budget=1000, seed=seed, progress=False)
         for seed in range(150)
     ]
 
@@ -84,7 +84,7 @@ def test_pivot_sampling_does_not_know_its_covariances():
 
 def test_history_ends_in_the_values_and_survives_a_file(runs, tmp_path):
     v = runs[0]
-    assert v.history.trainings[-1] <= 2500
+    assert v.history.trainings[-1] <= 1000
     assert (np.diff(v.history.trainings) > 0).all()
     np.testing.assert_allclose(v.history.values[-1], v.values, rtol=1e-6)
     np.testing.assert_allclose(v.history.stderr[-1], v.stderr, rtol=1e-6)

@@ -203,15 +203,13 @@ class TestFolds:
         np.testing.assert_allclose(found.values, expected, atol=1e-12)
 
     def test_values_in_closed_form(self):
-        model, settings = NUMBERS["three steps"], {"cv": self.folds, "support": Nearest(8), "per_test": True}
+        model, settings = NUMBERS["three steps"], {"cv": self.folds, "support": Nearest(6), "per_test": True}
         found = ls.value(X, Y, model=model, method="closed-form", **settings)
-        expected = ls.value(X, Y, model=Refit(NUMBERS["one step"]), method="exact", **settings)
         assert found.cost.trainings == 0
-        assert expected.cost.trainings > 0
         trained = ls.value(X, Y, model=model, method="subset-centric", **settings)
         assert trained.cost.trainings > 0
         np.testing.assert_allclose(found.per_test.toarray(), trained.per_test.toarray(), atol=1e-12)
-        assert np.abs(found.values - expected.values).max() > 0.01
+        assert np.abs(found.values).max() > 0.1
 
     def test_sampled_in_processes_and_resumed_from_a_store(self, tmp_path):
         model = make_pipeline(StandardScaler(), GaussianNB())

@@ -107,7 +107,8 @@ def test_all_doors_lead_to_the_same_values():
     piped = [
         ls.value(*rows, model=make_pipeline(StandardScaler(), m), **settings) for m in (net, Network(net), network)
     ]
-    assert len({tuple(v.values) for v in piped}) == 1
+    for v in piped[1:]:  # memory may be aligned in another way, which can change the last bits of a product
+        np.testing.assert_allclose(v.values, piped[0].values, atol=1e-6)
     fitted = Network(net, random_state=0).fit(*rows[:2])
     np.testing.assert_array_equal(
         fitted.predict_proba(rows[2]), network.set_params(random_state=0).fit(*rows[:2]).predict_proba(rows[2])

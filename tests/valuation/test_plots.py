@@ -57,7 +57,8 @@ class TestData:
         with pytest.raises(ls.InvalidArgumentError, match="n must be a whole number of at least 1; got 0"):
             plots.ranking_data(exact, 0)
 
-    @given(st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=50))
+    # Some libraries have the processor take subnormal numbers for zero.
+    @given(st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=1, max_size=50))
     def test_the_histogram_counts_every_row_once_and_splits_at_zero(self, values):
         v = replace(VALUED, values=np.array(values))
         data = plots.distribution_data(v)

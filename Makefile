@@ -1,6 +1,6 @@
 # make demo: install into .venv, value a bundled data set, write a report
 # make test: install everything into .venv-test and run all tests but the slow and the long ones
-# make test-slow: experiments at their quick sizes, workers that die, compiling from nothing
+# make test-slow: experiments at their quick sizes, long pages of the docs, workers that die, compiling from nothing
 # make test-long: many seeds, many killed processes, a wheel in an environment of its own
 # make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies
 # make coverage: all tests but the slow and the long ones, and which lines they run

@@ -17,10 +17,20 @@ FORECAST = re.compile(r"(until [\d.]+, estimated) +[\d.,e]+")
 """How good it is depends on how much can be trained in two seconds."""
 
 
+SLOW_PAGES = (
+    "deep-networks.md", "limits.md", "choosing.md", "clean-a-model.md", "baselines.md", "gallery.md", "report.md",
+    "forests.md", "boosting.md", "fixed-trees.md",
+)  # fmt: skip
+MARKS = {
+    "README.md": [pytest.mark.quick],
+    **{page: [pytest.mark.slow] for page in SLOW_PAGES},
+}
+
+
 @pytest.mark.filterwarnings("default::localshapley.errors.LocalShapleyWarning")
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(p, marks=[pytest.mark.quick] if p.name == "README.md" else []) for p in run_pages.pages()],
+    [pytest.param(p, marks=MARKS.get(p.name, [])) for p in run_pages.pages()],
     ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_code_runs_and_prints_what_stands_below_it(page, tmp_path, monkeypatch):

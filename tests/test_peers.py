@@ -12,6 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 
+pytestmark = pytest.mark.slow
 FIXTURE = json.loads((Path(__file__).parent / "fixtures" / "twelve_player_tree.json").read_text())
 
 

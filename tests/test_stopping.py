@@ -540,6 +540,7 @@ class TestRareEvents:
         assert self.failures(rare, seeds, rare.DrawnError(0.1), (1,)) >= 3
         assert self.failures(rare, seeds, RelativeError(0.1), (1,)) <= 1
 
+    @pytest.mark.slow
     def test_so_do_the_other_sampled_methods(self, rare):
         seeds = range(40)
         assert self.failures(rare, seeds, rare.DrawnError(0.1), (1,), "complementary") >= 3

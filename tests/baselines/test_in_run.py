@@ -83,6 +83,7 @@ class Plain:
 
 
 @pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.slow
 def test_one_step_is_the_shapley_value_of_the_expansion(order):
     data, module = small_data(n=6), small_network()
     found = in_run_shapley(module, *data, order=order, epochs=1, batch_size=6, lr=2.0, device="cpu")

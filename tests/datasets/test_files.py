@@ -271,6 +271,7 @@ class TestTables:
         with pytest.raises(ls.InvalidArgumentError, match="together at most"):
             ls.datasets.load("adult", data_home=shared_data, **sizes)
 
+    @pytest.mark.slow
     def test_features_of_images_are_kept_and_come_from_a_network_that_did_not_see_them(
         self, shared_data, tmp_path, monkeypatch
     ):

@@ -107,6 +107,7 @@ def test_complementary_sizes_without_a_draw_do_not_look_certain():
         assert np.linalg.norm(v.stderr) < {22: 50, 60: 20, 200: 8, 2000: 3}[budget] * error
 
 
+@pytest.mark.slow
 def test_complementary_draws_that_agree_by_chance_do_not_look_certain():
     # Coalitions of half the players score the same as their complements here, again and again.
     def utility(coalition, tests):

@@ -169,6 +169,7 @@ def test_the_count_of_distinct_subsets_is_estimated_with_an_honest_error():
     assert 0.4 < np.std(errors) < 1.6
 
 
+@pytest.mark.slow
 def test_huge_supports_are_counted_without_overflow():
     levels = count_levels(ls.SupportGraph([range(1100), range(1, 1101), range(800)], 1101))
     assert levels.subset_centric == 2 * 2**1100 + 2**800

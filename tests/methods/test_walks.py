@@ -44,6 +44,7 @@ TRUNCATED = {
 }
 
 
+@pytest.mark.slow
 class TestMeans:
     """Mean of many seeds within four of its own standard errors of what it should be; standard errors say as much."""
 

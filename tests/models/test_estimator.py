@@ -110,6 +110,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.slow
 def test_values_are_those_of_a_plain_loop(case):
     model, data, n = CASES[case]
     supports = some_supports(data, n)
@@ -123,6 +124,7 @@ def test_values_are_those_of_a_plain_loop(case):
 
 @pytest.mark.parametrize("model", [SVC(), SVC(kernel="linear", C=10), DecisionTreeClassifier(random_state=0)])
 @pytest.mark.parametrize("data", [IRIS, CANCER], ids=["iris", "cancer"])
+@pytest.mark.slow
 def test_accuracy_values_are_those_of_a_plain_loop(model, data):
     supports = some_supports(data, 5)
     found = ls.value(*data, model=model, support=Given(supports), score="accuracy", per_test=True)

@@ -58,16 +58,18 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("name", ["iris", "wine", "cancer", "digits"])
     def test_classifiers_on_real_data(self, kind, name):
         task = real(name)
-        assert differences(kind(n_estimators=8, random_state=1), task, some_coalitions(task, 40, (1, 50))) == 0
+        assert differences(kind(n_estimators=8, random_state=1), task, some_coalitions(task, 20, (1, 50))) == 0
 
     @pytest.mark.parametrize("kind", REGRESSORS, ids=name_of)
     @pytest.mark.parametrize("sizes", [(1, 8), (9, 60), (100, 105)])
+    @pytest.mark.slow
     def test_regressors_on_real_data(self, kind, sizes):
         task = real("diabetes")
         assert differences(kind(n_estimators=6, random_state=1), task, some_coalitions(task, 30, sizes)) == 0
 
     @pytest.mark.parametrize("kind", CLASSIFIERS, ids=name_of)
     @pytest.mark.parametrize("rows", KINDS)
+    @pytest.mark.slow
     def test_classifiers_on_rows_made_to_be_hard(self, kind, rows):
         task = made_up(rows, np.random.default_rng(1))
         for seed in range(2):
@@ -76,6 +78,7 @@ class TestAgainstScikitLearn:
 
     @pytest.mark.parametrize("kind", REGRESSORS, ids=name_of)
     @pytest.mark.parametrize("rows", KINDS)
+    @pytest.mark.slow
     def test_regressors_of_fractions_on_rows_made_to_be_hard(self, kind, rows):
         """Fractions and repeated values: rounding errors decide between splits, and the order of sums between them."""
         rng = np.random.default_rng(2)
@@ -170,6 +173,7 @@ class TestAgainstScikitLearn:
             assert differences(kind(**given), task, some_coalitions(task, 20, (1, 40))) == 0
 
     @pytest.mark.parametrize("kind", [*CLASSIFIERS, *REGRESSORS], ids=name_of)
+    @pytest.mark.slow
     def test_large_coalitions(self, kind):
         """Columns of many equal values, sorted in three ways, and entropies beyond the table."""
         X, y = load_digits(return_X_y=True)

@@ -112,6 +112,7 @@ def test_columns_that_training_does_not_see(weight_decay):
 
 
 @pytest.mark.parametrize("graph", ["induced", "full"])
+@pytest.mark.slow
 def test_batches_do_not_matter(graph):
     data = make(3)
     coalitions = draw(data, 70)
@@ -149,6 +150,7 @@ def test_other_scores(score):
         np.testing.assert_allclose(ours, trainer._task.score(codes[tests], share), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_test_is_the_sum_of_its_nodes():
     data = make(6)
     groups = sparse.csr_array(np.random.default_rng(0).integers(0, 2, size=(4, len(data.test))).astype(float))

@@ -459,6 +459,7 @@ class TestTogether:
 
 @needs_fork
 class TestKilled:
+    @pytest.mark.slow
     def test_at_random_moments_of_writing(self, tmp_path):
         path, rng = tmp_path / "s", np.random.default_rng(3)
         batches = [batch(seed, n=300) for seed in range(400)]

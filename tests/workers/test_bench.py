@@ -85,6 +85,7 @@ def test_batches_come_back_in_their_order(late, monkeypatch):
 
 
 class TestWorkersThatDie:
+    @pytest.mark.slow
     def test_their_work_is_done_again(self, tmp_path):
         alone = run(model=MortalTree(str(tmp_path)))
         (tmp_path / "first").touch()

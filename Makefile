@@ -7,7 +7,8 @@
 # make wheel: sdist and wheel into dist/, checked
 # make test-wheel: the wheel in an empty environment runs what the README shows
 PYTHON ?= python3
-PYTEST = .venv-test/bin/python -m pytest --numprocesses auto --dist worksteal
+# One process more than there are cores: some tests wait for others.
+PYTEST = .venv-test/bin/python -m pytest --dist worksteal --numprocesses $$($(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 .PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results clean
 
 demo: .venv/installed

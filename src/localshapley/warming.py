@@ -24,7 +24,7 @@ from localshapley.models.trainer import Trained, Trainer
 from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.store import Store
-from localshapley.supports import Nearest
+from localshapley.supports import Everything, Nearest
 
 N_ROWS, MANY = 40, 100
 
@@ -124,6 +124,7 @@ def _compile_knn() -> None:
         for method in ("exact", "local-mc"):
             value(*_data(classes), model=model, support=Nearest(8), method=method, budget=None, progress=False)
         _train(model, classes)
+    value(*_data(False), model=KNeighborsRegressor(N_ROWS // 2), support=Everything(), progress=False)
     knn_shapley(*_data(True), progress=False)
     threshold_knn_shapley(*_data(True), radius=1.0, progress=False)
 

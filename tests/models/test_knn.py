@@ -23,6 +23,7 @@ from localshapley import scores
 from localshapley.engine import play
 from localshapley.kernels import neighbours as kernels
 from localshapley.kernels.knn_classes import count_supports, enumerate_supports
+from localshapley.kernels.knn_squares import square_supports
 from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Estimator, Task
 from localshapley.models import knn as knn_module
@@ -982,6 +983,9 @@ class TestRuns:
             *single, model=KNeighborsClassifier(2), support=Nearest(5), score=scores.LogLoss(floor=np.float32(0.1))
         )
         ls.value(*single, model=KNeighborsClassifier(2), support=Nearest(5), score=Hit())
+        for data in (csr, single):
+            ls.value(*data, model=KNeighborsRegressor(9), support=Nearest(20), method="exact")
+        assert len(square_supports.signatures) == 1
         assert len(count_supports.signatures) == len(enumerate_supports.signatures) == 1
         assert len(kernels.predict_neighbours.signatures) == 1
         assert len(kernels.euclidean_pairs.signatures) <= 2

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.decomposition import PCA
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import BaggingClassifier, HistGradientBoostingClassifier, VotingClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.feature_selection import SelectFromModel, SelectKBest
 from sklearn.impute import SimpleImputer
@@ -148,6 +148,14 @@ class TestTexts:
         texts = pd.Series(self.texts, index=[f"t{i}" for i in range(24)])
         found = ls.value(texts, pd.Series(self.y, index=texts.index), cv=3, model=self.model, support=Nearest(4))
         assert list(found.ids) == list(texts.index)
+
+    def test_a_model_around_a_pipeline_keeps_its_settings(self):
+        model = VotingClassifier([("only", self.model)], voting="soft")
+        with pytest.raises(ls.InvalidArgumentError, match="X holds one text per row"):
+            ls.value(list(self.texts), self.y, cv=3, model=model)
+        bag = BaggingClassifier(self.model, n_estimators=3)
+        with pytest.raises(ls.InvalidArgumentError, match="X holds one text per row"):
+            ls.value(list(self.texts), self.y, cv=3, model=bag)
 
     def test_a_model_without_a_vectoriser_is_told_what_it_needs(self):
         with pytest.raises(ls.InvalidArgumentError, match="X holds one text per row; give a table of numbers"):

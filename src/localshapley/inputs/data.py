@@ -72,6 +72,11 @@ def known_table(X: Any) -> Any:
     return X.to_pandas().rename_axis("row") if hasattr(X, "to_pandas") else X
 
 
+def are_numbers(table: pd.DataFrame) -> bool:
+    """Whether all columns of a table hold numbers."""
+    return all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
+
+
 def _check_tables(X: Any, y: Any, rows_name: str, name: str) -> list[str]:
     """Check that rows and labels belong together, as far as their indexes and names tell."""
     check_answer(X, y)

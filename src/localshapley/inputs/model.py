@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError, RefusedByModelError
 from localshapley.inputs.boosting import REFUSALS, Coded, library_of, open_states, tamed
-from localshapley.inputs.data import Data, as_array, numbers_in
+from localshapley.inputs.data import Data, are_numbers, as_array, numbers_in
 from localshapley.inputs.numbers import check_size
 
 FEW_ROWS = 2000
@@ -55,10 +55,8 @@ def fitting(data: Data, estimator: Any) -> Data:
             "model takes a precomputed kernel: X must be the square matrix between the training rows, X_test that of "
             f"test rows by training rows; X has shape {data.X.shape}."
         )
-    if isinstance(data.X, pd.DataFrame):
-        numeric = all(pd.api.types.is_numeric_dtype(t) for t in data.X.dtypes)
-        if numeric and not _reads_names(estimator):
-            data = replace(data, X=as_array("X", data.X), X_test=as_array("X_test", data.X_test))
+    if isinstance(data.X, pd.DataFrame) and are_numbers(data.X) and not _reads_names(estimator):
+        data = replace(data, X=as_array("X", data.X), X_test=as_array("X_test", data.X_test))
     for name, table in (("X", data.X), ("X_test", data.X_test)):
         values = numbers_in(table)
         if np.isinf(values).any():
@@ -145,8 +143,7 @@ def _random_states(estimator: Any) -> dict[str, Any]:
 def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
     """Train the model on all rows, so that data it refuses is refused before any coalition is trained."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return prepared(estimator, seed, alone=len(y) < FEW_ROWS).fit(X, y)
     except Exception as error:
         if not (refuses(error) or isinstance(error, TypeError)):
@@ -159,8 +156,7 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
 def predict(reference: Any, X: Any) -> AnyArray:
     """What a trained model predicts for rows."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             return np.asarray(reference.predict(X)).ravel()
     except Exception as error:
         name = on_one_line(reference)

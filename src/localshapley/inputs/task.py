@@ -74,6 +74,11 @@ class Task:
             out[some] = np.where(lowest == highest, lowest, UNKNOWN)
         return out
 
+    def is_known(self, indptr: Ints, players: Indices) -> AnyArray:
+        """Which coalitions need no training: they are empty, or of one class."""
+        known: AnyArray = self.outcomes(indptr, players) != UNKNOWN
+        return known
+
     def score_predictions(self, tests: Indices, prediction: Floats, outcome: Ints) -> tuple[Floats, AnyArray]:
         """Score predictions; those of coalitions with a known outcome are scored by the conventions.
 

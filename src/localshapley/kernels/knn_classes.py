@@ -5,7 +5,7 @@ nearest members, the farthest of them at place `l` of the support (sorted by dis
 changes nothing in them, so their weights add up to those of one coalition in a game of the `l + 1` nearest rows:
 `+1/(K·C(l+1,K))` for the K members and `−1/((l+1−K)·C(l+1,K))` for the rows between them. Coalitions of fewer than
 K rows are classes of their own. Where votes have equal weights, all classes with the farthest row at one place are
-summed up at once: by their numbers of votes, or, for the squared error, in `knn_squares`.
+summed up at once: by their numbers of votes, or, for the squared error of many, in `knn_squares`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints, Lists, longest
 from localshapley.kernels.jit import kernel, part, section
-from localshapley.kernels.knn_squares import square_values
 from localshapley.kernels.neighbours import (
     LABEL,
     LOG_LOSS,
-    SQUARED_ERROR,
     TINY,
     Labels,
     Score,
@@ -58,7 +56,6 @@ def class_values(
     labels: Labels,
     vote: Vote,
     nothing: Floats,
-    few: int,
     out: Floats,
 ) -> None:
     """Exact values of the players of each test row's support, by classes of coalitions.
@@ -69,7 +66,6 @@ def class_values(
     tests : the test rows to do
     labels, vote : what is to be predicted, and how
     nothing : score of the empty coalition on each test row
-    few : number of classes up to which a squared error is scored class by class
     """
     indptr, n_neighbors, n_classes = supports[0], vote[0], vote[2]
     largest = longest(indptr, tests)
@@ -90,7 +86,7 @@ def class_values(
     )
     if not vote[1]:
         is_done = np.zeros(len(tests), dtype=bool)
-        count_supports(supports, tests, distances, labels, vote, nothing, few, room, out, is_done)
+        count_supports(supports, tests, distances, labels, vote, nothing, room, out, is_done)
         tests = tests[~is_done]
     if len(tests) > 0:
         enumerate_supports(supports, tests, distances, labels, vote, nothing, levels, room, out)
@@ -104,12 +100,11 @@ def count_supports(
     labels: Labels,
     vote: Vote,
     nothing: Floats,
-    few: int,
     room: Room,
     out: Floats,
     is_done: AnyArray,
 ) -> None:
-    """Values by counting votes, for the test rows where nothing but their number matters; and of squared errors."""
+    """Values by counting votes, for the test rows where nothing but their number matters."""
     indptr = supports[0]
     n_neighbors, _, _, kind, _ = vote
     order, values, logs = room[0], room[5], room[10]
@@ -123,22 +118,8 @@ def count_supports(
         if kind <= LOG_LOSS or (kind >= LABEL and rows[4] <= 2):
             is_done[at] = True
             count_values(n, n_neighbors, score, nothing[t], rows, room)
-        elif kind == SQUARED_ERROR and number_of_classes(n, n_neighbors) > few:
-            is_done[at] = True
-            square_values(n, n_neighbors, score[1], nothing[t], room[3], values)
-        if is_done[at]:
             for i in range(n):
                 out[start + order[i]] = values[i]
-
-
-@section()
-def number_of_classes(n: int, n_neighbors: int) -> float:
-    """Number of coalitions of up to K of `n` rows."""
-    total = choices = 1.0
-    for size in range(1, min(n_neighbors, n) + 1):
-        choices *= (n - size + 1) / size
-        total += choices
-    return total
 
 
 @kernel()

@@ -7,18 +7,57 @@ size, cost as much as one. What such classes give to a row is a polynomial of de
 
 from __future__ import annotations
 
-from localshapley.arrays import Floats
-from localshapley.kernels.jit import part, section
+import numpy as np
+
+from localshapley.arrays import Floats, Ints, Lists, longest
+from localshapley.kernels.jit import kernel, part, section
+from localshapley.kernels.knn_classes import sort_places
+from localshapley.kernels.neighbours import Labels
+
+
+def squared_values(
+    supports: Lists, tests: Ints, distances: Floats, labels: Labels, n_neighbors: int, nothing: Floats, out: Floats
+) -> None:
+    """Exact values of the players of each test row's support; see `knn_classes.class_values`."""
+    largest = longest(supports[0], tests)
+    room = np.empty((2, largest), dtype=np.int64), np.empty((2, largest))
+    square_supports(supports, tests, distances, labels, n_neighbors, nothing, room, out)
+
+
+@kernel()
+def square_supports(
+    supports: Lists,
+    tests: Ints,
+    distances: Floats,
+    labels: Labels,
+    n_neighbors: int,
+    nothing: Floats,
+    room: tuple[Ints, Floats],
+    out: Floats,
+) -> None:
+    """Values, test row by test row."""
+    indptr, players = supports
+    of_rows, truths, _, _ = labels
+    places, numbers = room
+    order, merged = places
+    errors, values = numbers
+    for t in tests:
+        start, n = indptr[t], indptr[t + 1] - indptr[t]
+        sort_places(distances, start, n, order, merged)
+        for i in range(n):
+            errors[i] = of_rows[players[start + order[i]]] - truths[t]
+        square_values(n, n_neighbors, nothing[t], errors, values)
+        for i in range(n):
+            out[start + order[i]] = values[i]
 
 
 @section()
-def square_values(n: int, n_neighbors: int, truth: float, nothing: float, targets: Floats, values: Floats) -> None:
-    """Write the values of `n` rows, nearest first; `targets` become errors."""
+def square_values(n: int, n_neighbors: int, nothing: float, errors: Floats, values: Floats) -> None:
+    """Write the values of `n` rows, nearest first, from their errors."""
     first = second = 0.0
     for i in range(n):
-        targets[i] -= truth
-        first += targets[i]
-        second += targets[i] * targets[i]
+        first += errors[i]
+        second += errors[i] * errors[i]
     constant, linear, square, none = 0.0, 0.0, 0.0, 0.0
     common = nothing / n if n else 0.0
     for size in range(1, min(n_neighbors, n + 1)):
@@ -33,7 +72,7 @@ def square_values(n: int, n_neighbors: int, truth: float, nothing: float, target
         square -= c * scale
     per_score = 1 / (n_neighbors * n_neighbors)
     for last in range(n - 1, -1, -1):
-        error = targets[last]
+        error = errors[last]
         values[last] = constant + error * (linear + error * square) - common
         if last < n_neighbors - 1:
             continue

@@ -91,8 +91,7 @@ class CompiledTrainer(Trainer):
 
     def trivial(self, coalitions: Coalitions) -> AnyArray:
         """Which coalitions are empty, or of one class."""
-        is_trivial: AnyArray = self._task.outcomes(coalitions.indptr, coalitions.players) != UNKNOWN
-        return is_trivial
+        return self._task.is_known(coalitions.indptr, coalitions.players)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Arrays from another process may be read-only, and kernels would be compiled again for these.

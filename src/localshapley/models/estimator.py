@@ -125,8 +125,7 @@ class EstimatorTrainer(Trainer):
 
     def trivial(self, coalitions: Coalitions) -> AnyArray:
         """Which coalitions are empty, or of one class."""
-        is_trivial: AnyArray = self._task.outcomes(coalitions.indptr, coalitions.players) != UNKNOWN
-        return is_trivial
+        return self._task.is_known(coalitions.indptr, coalitions.players)
 
     def _alone(self) -> AbstractContextManager[Any]:
         """A context in which estimators do not run in parallel themselves, if coalitions already do."""

@@ -10,7 +10,7 @@ from localshapley.arrays import AnyArray, Floats, Ints, chosen_lists, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
 from localshapley.inputs.folds import Fold
-from localshapley.inputs.task import UNKNOWN, Task
+from localshapley.inputs.task import Task
 from localshapley.models.trainer import Solver, Trained, Trainer
 
 
@@ -74,8 +74,7 @@ class FoldsTrainer(Trainer):
 
     def trivial(self, coalitions: Coalitions) -> AnyArray:
         """Which coalitions are empty, or of one class."""
-        is_trivial: AnyArray = self._task.outcomes(coalitions.indptr, coalitions.players) != UNKNOWN
-        return is_trivial
+        return self._task.is_known(coalitions.indptr, coalitions.players)
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""

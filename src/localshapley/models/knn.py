@@ -117,7 +117,10 @@ class KNNTrainer(NeighboursTrainer):
         **NeighboursTrainer.settings,
         "n_neighbors": lambda k: True,
     }
-    kernels = ("euclidean_pairs", "predict_neighbours", "count_supports", "enumerate_supports", "walk_games")
+    kernels = (
+        "euclidean_pairs", "predict_neighbours", "count_supports", "enumerate_supports", "square_supports",
+        "walk_games",
+    )  # fmt: skip
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_distances: int = 2**27) -> None:
         super().__init__(estimator, task, n_jobs, max_distances=max_distances)
@@ -161,26 +164,36 @@ class KNNTrainer(NeighboursTrainer):
             voted = sparse.csr_array((ones, self._codes[graph.players], graph.indptr.copy()), shape)
             voted.sum_duplicates()
             counted |= (np.diff(voted.indptr) <= 2)[graph.game_of_test]
-        sums_up = not self._by_distance and type(self._task.score) is scores.SquaredError
 
         @lru_cache
         def classes(n: int, counted: bool) -> int:
-            every = 0 if counted else sum(comb(n, size) for size in range(min(K, n) + 1))
-            return min(n * (K + 1), 2**n) if counted or (sums_up and every > FEW_CLASSES) else every
+            return min(n * (K + 1), 2**n) if counted or self._sums_up(n) else _n_subsets(n, K)
 
         return [classes(n, c) for n, c in zip(graph.support_sizes.tolist(), counted.tolist(), strict=True)]
+
+    def _sums_up(self, n: int) -> bool:
+        """Whether the squared errors of all coalitions of `n` rows are summed up, and not scored class by class."""
+        sums_up = not self._by_distance and type(self._task.score) is scores.SquaredError
+        return sums_up and _n_subsets(n, self._n_neighbors) > FEW_CLASSES
 
     def solve(self, graph: SupportGraph, out: Floats) -> Iterator[int]:
         """Write exact values; see `models.trainer.Solver`."""
         from localshapley.kernels.knn_classes import class_values
+        from localshapley.kernels.knn_squares import squared_values
 
         assert _kind(self._task.score) is not None, "solver() is to be asked first"
         labels, vote = self._labels(), self._vote()
         away = self._distances_within(*graph.N)
         nothing = plain(self._task.score_nothing_learnt(np.arange(graph.n_tests, dtype=np.int32)))
 
+        summed = np.array([self._sums_up(n) for n in graph.support_sizes.tolist()], dtype=bool)
+
         def work(tests: Ints) -> None:
-            class_values(graph.N, tests, away, labels, vote, nothing, FEW_CLASSES, out)
+            many = summed[tests]
+            if many.any():
+                squared_values(graph.N, tests[many], away, labels, self._n_neighbors, nothing, out)
+            if not many.all():
+                class_values(graph.N, tests[~many], away, labels, vote, nothing, out)
 
         classes = np.array(self._classes_by_test(graph), dtype=np.float64)
         for tests in np.array_split(np.arange(graph.n_tests), max(1, min(graph.n_tests, int(classes.sum() // 2**26)))):
@@ -229,6 +242,12 @@ class KNNTrainer(NeighboursTrainer):
 
         self._in_threads(work, np.arange(len(order)), least=1)
         return lengths, int(scored.sum())
+
+
+@lru_cache
+def _n_subsets(n: int, most: int) -> int:
+    """Number of subsets of `n` rows with at most so many of them."""
+    return sum(comb(n, size) for size in range(min(most, n) + 1))
 
 
 def _kind(score: scores.Score) -> int | None:

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing, get_tags
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import RefusedByModelError
-from localshapley.inputs.data import as_array
+from localshapley.inputs.data import are_numbers, as_array
 from localshapley.inputs.model import final_step, on_one_line, seeded
 from localshapley.inputs.task import Task
 
@@ -51,8 +51,7 @@ def peel(estimator: Any) -> tuple[Pipeline | None, Any]:
 def transformed(task: Task, before: Pipeline) -> Task:
     """The task behind the steps, which are fitted on its training rows as `Pipeline.fit` does."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             fitted = seeded(before, task.seed)
             X = fitted.fit_transform(task.X, task.y)
             X_test = fitted.transform(task.X_test)
@@ -80,8 +79,7 @@ def steps_that_read_labels(before: Pipeline, task: Task, n_rows: int = 300) -> l
     found: list[str] = []
     for _, step in _flat(seeded(before, task.seed)):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 shuffled = clone(step).fit_transform(X, random.permutation(y))
                 X = step.fit_transform(X, y)
                 reads = _needs_labels(step) or not _equal(X, shuffled)
@@ -122,8 +120,7 @@ def _as_table(found: Any) -> Any:
     if sparse.issparse(found):
         return sparse.csr_matrix(found)
     if isinstance(found, pd.DataFrame):
-        numeric = all(pd.api.types.is_numeric_dtype(t) for t in found.dtypes)
-        return as_array("X", found) if numeric else found
+        return as_array("X", found) if are_numbers(found) else found
     if hasattr(found, "to_pandas"):  # polars
         return _as_table(found.to_pandas())
     found = np.asarray(found)

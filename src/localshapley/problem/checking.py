@@ -59,9 +59,10 @@ def check(
     """Check rows, labels, model and score, and convert them to one form."""
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
-    if holds_texts(X) and isinstance(final := getattr(model, "estimator", model), Pipeline):
+    inside = model.estimator if isinstance(model, Model) else model
+    if holds_texts(X) and isinstance(inside, Pipeline):
         X, X_test = as_column(X), as_column(X_test) if holds_texts(X_test) else X_test
-        model = of_column(model) if final is model else type(model)(of_column(final))
+        model = of_column(model) if inside is model else type(model)(of_column(inside))
     data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
     chosen, notes = as_model(model, data.y)
     estimator, folds, oob = chosen.estimator, None, isinstance(cv, str) and cv == "oob"

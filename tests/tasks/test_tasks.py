@@ -235,6 +235,7 @@ class TestSuspects:
         table = tasks.suspects(iris, y, X=X, n=105, n_neighbours=4)
         assert list(table.columns) == [
             "suspicion",
+            "p_wrong",
             "value",
             "stderr",
             "label",
@@ -243,16 +244,28 @@ class TestSuspects:
             "neighbours",
         ]
         scaled = X / X.std(axis=0)
-        suspicion = {}
         for z, row in table.iterrows():
             away = [(((scaled[z] - scaled[j]) ** 2).sum(), j) for j in range(105) if j != z]
             nearest = [j for _, j in sorted(away)[:4]]
             against = [j for j in nearest if y[j] != y[z]]
             assert row["neighbours"] == against
             assert row["agreement"] == 1 - len(against) / 4
-            assert Counter(y[nearest])[row["suggested"]] == max(Counter(y[nearest]).values())
-            suspicion[z] = row["value"] / iris.values.std() + row["agreement"] / table["agreement"].std(ddof=0)
-        assert list(suspicion.values()) == pytest.approx(sorted(suspicion.values()))
+        assert table["suspicion"].is_monotonic_decreasing
+        assert table["p_wrong"].is_monotonic_decreasing
+
+    def test_with_few_rows_value_and_neighbours_decide(self):
+        rng = np.random.default_rng(0)
+        rows, labels = rng.normal(size=(18, 2)), np.tile([0, 1, 1], 6)
+        v = made(rng.normal(size=18))
+        table = tasks.suspects(v, labels, X=rows, n=18, n_neighbours=4)
+        by_row = table.sort_index()
+        agreement = by_row["agreement"].to_numpy()
+        expected = -(v.values / v.values.std() + agreement / agreement.std())
+        assert by_row["suspicion"].to_numpy() == pytest.approx(expected)
+        assert table["p_wrong"].isna().all()
+        for z, row in table.iterrows():
+            nearest = neighbours_of(v, rows / rows.std(axis=0), 4)[z]
+            assert Counter(labels[nearest])[row["suggested"]] == max(Counter(labels[nearest]).values())
 
     def test_by_default_those_below_zero_beyond_doubt(self):
         v = made([-1.0, -1.0, -0.1, 1.0, 0.0, 2.0], [0.1, 0.6, 0.0, 0.1, 0.0, 0.1])
@@ -279,10 +292,10 @@ class TestSuspects:
         plain, table = tasks.suspects(iris, y, X=X, n=9), tasks.suspects(named, y, X=X, n=9)
         assert table["neighbours"].tolist() == [[f"row {j}" for j in rows] for rows in plain["neighbours"]]
 
-    def test_numbers_are_ranked_by_value_and_compared_with_the_mean(self):
+    def test_numbers_without_rows_are_ranked_by_value(self):
         D, t, D_test, t_test, _ = ls.datasets.load("diabetes")
-        v = ls.value(D, t, D_test, t_test, model=KNeighborsRegressor())
-        table = tasks.suspects(v, t, X=D, n=4)
+        v = ls.value(D, t, D_test, t_test, model=KNeighborsRegressor(), per_test=True)
+        table = tasks.suspects(v, t, n=4)
         assert table.index.tolist() == v.bottom(4).index.tolist()
         assert table["agreement"].isna().all()
         for suggested, rows in zip(table["suggested"], table["neighbours"], strict=True):

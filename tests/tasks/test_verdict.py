@@ -93,10 +93,21 @@ def test_labels_that_cannot_be_learnt_are_warned_of():
     assert v.skill.n_tests == 600
     with pytest.warns(LocalShapleyWarning) as told:
         found = tasks.suspects(v, y, X=X)
-    assert len(found) > 400
+    assert len(found) == 0
+    assert tasks.verdict(v, y, found).n_wrong is None
     words = [str(warning.message) for warning in told]
     assert any("no better than a constant guess" in text for text in words)
-    assert any("more than a fifth" in text for text in words)
+    assert any("nothing is known about which are wrong" in text for text in words)
+
+
+def test_without_rows_labels_that_cannot_be_learnt_are_warned_of():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(600, 4)), rng.integers(0, 60, 600)
+    v = ls.value(X, y, cv=5, model="knn", per_test=True)
+    with pytest.warns(LocalShapleyWarning) as told:
+        found = tasks.suspects(v, y)
+    assert len(found) > 120
+    assert any("more than a fifth" in str(warning.message) for warning in told)
 
 
 def test_a_rare_class_that_the_model_does_not_know_is_warned_of():

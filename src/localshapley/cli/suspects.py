@@ -27,7 +27,9 @@ def suspects(
     n: Annotated[
         float | None,
         typer.Option(
-            "-n", "--n", help="Rows to list, or a share such as 0.1 (default: all that do harm and are outvoted)."
+            "-n",
+            "--n",
+            help="Rows to list, or a share such as 0.1 (default: all that are more probably wrong than right).",
         ),
     ] = None,
     values: SavedValues = None,
@@ -43,14 +45,18 @@ def suspects(
         rows = found.join(data.rows)
         rows = rows.assign(neighbours=[", ".join(map(str, near)) for near in rows["neighbours"]])
         written = guarded_in_words(write_table(rows, out, raw=raw_csv))
-    text = [f"{len(found):,} of {len(data.y):,} rows are suspected of a wrong {run.target}"]
+    text = [verdict.number] if verdict.number else []
+    if n is None:
+        text.append(f"{len(found):,} of {len(data.y):,} rows are suspected of a wrong {run.target}")
+    else:
+        text.append(f"listed: the {len(found):,} most suspicious of {len(data.y):,} rows")
     text += [f"by class: {verdict.classes}"] if verdict.classes else []
     text += [f"held out: {verdict.skill}"] if verdict.skill is not None else []
     text += [f"caution: {caution}" for caution in verdict.cautions]
     if len(found):
         text += ["", first_rows(found, n is not None and n >= 1, f"-n {len(found)} shows all, "), ""]
     elif n is None:
-        text.append("No row both does harm and is outvoted by its neighbours; -n 20 lists the 20 most suspicious.")
+        text.append("No label is more probably wrong than right; -n 20 lists the 20 most suspicious.")
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}{written}"] if out is not None else [])
     document = {**about(valuation, data), **as_document(verdict), "suspects": as_records(found)}
     output.answer(document, "\n".join(text).rstrip())
@@ -69,6 +75,9 @@ def as_document(verdict: Verdict) -> dict[str, Any]:
     """A verdict for a document."""
     return {
         "n_suspects": verdict.n_suspects,
+        "n_wrong": None
+        if verdict.n_wrong is None
+        else dict(zip(("about", "low", "high"), verdict.n_wrong, strict=True)),
         "by_class": None if verdict.by_class is None else as_records(verdict.by_class),
         "harm": verdict.harm,
         "harm_stderr": verdict.harm_stderr,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import pandas as pd
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import warn
 from localshapley.inputs.numbers import check_whole
+from localshapley.progress import ProgressSetting
 from localshapley.tasks.verdict import is_regression, verdict
+from localshapley.tasks.witnesses import Judgement, filled, judge_labels, judge_numbers
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import count_of, ids_of, table
 from localshapley.valuation.matching import rows_and_labels
@@ -19,14 +22,24 @@ from localshapley.valuation.plots import INTERVAL
 
 
 def suspects(
-    valuation: Valuation, y: Any, *, X: Any = None, n: float | None = None, n_neighbours: int = 10
+    valuation: Valuation,
+    y: Any,
+    *,
+    X: Any = None,
+    n: float | None = None,
+    n_neighbours: int = 10,
+    seed: int = 0,
+    progress: ProgressSetting = None,
 ) -> pd.DataFrame:
-    """Rank the rows whose labels are likely to be wrong, with the neighbours that contradict each.
+    """List the rows whose labels are probably wrong, the surest first, with the neighbours that contradict each.
 
-    With `X`, rows are ranked by the sum of two numbers, each divided by its standard deviation over the rows: the value
-    of the row, and the share of its nearest neighbours that have its label. The first says that the row does harm, the
-    second that it disagrees with its neighbours; together they find more than either alone, whatever the model.
-    Without `X`, and for a regressor, rows are ranked by their value.
+    With `X`, two witnesses judge each row without having seen it: a random forest and a support vector machine. Rows
+    are ranked by what both say, and `p_wrong` is the probability that the label is wrong. How many are wrong in all is
+    estimated from the rows whose class the witnesses are surest of: `verdict` tells it, with an interval. Whatever
+    model the rows were valued with, these witnesses find more wrong labels than its values do.
+
+    Without `X`, and where there are fewer than twenty rows or no two classes of five, there are no witnesses. Rows are
+    then ranked by their value and, with `X`, by the share of their neighbours that have the same label.
 
     A warning is given where the list should not be trusted: the model is hardly better than a constant guess, or very
     many rows are suspected. `verdict` says the same in a result, with the suspects by class.
@@ -42,18 +55,24 @@ def suspects(
         are the rows that are most often in the same supports, which needs a valuation with ``per_test=True``;
         without either there are none.
     n : int or float, optional
-        How many rows, or which share of them; by default those whose value is below zero beyond sampling error
-        (``value + 1.96 * stderr < 0``) and, with `X`, most of whose neighbours have another label.
+        How many rows, or which share of them; by default those with ``p_wrong > 0.5``. Without witnesses the default
+        are those whose value is below zero beyond sampling error (``value + 1.96 * stderr < 0``) and, with `X`, most of
+        whose neighbours have another label.
     n_neighbours : int, default=10
         Number of neighbours; all other rows where there are fewer.
+    seed : int, default=0
+        Seed of the witnesses.
+    progress : bool or callable, optional
+        As in `value`.
 
     Returns
     -------
     DataFrame
-        Most suspicious first, under the index of the valuation: `suspicion` (what they are ranked by), `value`,
-        `stderr`, `label`, `suggested` (the most frequent label of the neighbours, or their mean), `agreement` (share of
-        the neighbours with the row's own label; NaN for a regressor) and `neighbours` (those with another label,
-        nearest first; for a regressor all).
+        Most suspicious first, under the index of the valuation: `suspicion` (what they are ranked by), `p_wrong` (NaN
+        without witnesses, and where they can learn nothing), `value`, `stderr`, `label`, `suggested` (the most probable
+        other label, or the number that is predicted; without witnesses the most frequent label of the neighbours, or
+        their mean), `agreement` (share of the neighbours with the row's own label; NaN for a regressor) and
+        `neighbours` (those with another label, nearest first; for a regressor all).
 
     Examples
     --------
@@ -65,31 +84,58 @@ def suspects(
     [7]
     """
     X, labels = rows_and_labels(valuation, X, y)
+    if X is not None:
+        X = filled(table("X", X, len(labels)))
     found = neighbours_of(valuation, X, n_neighbours)
     regression = is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
-    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + INTERVAL * valuation.stderr < 0
-    if X is not None and not regression:
-        suspicion = suspicion - _in_deviations(agreement)
-        doubtful &= agreement < 0.5
+    judged = None if X is None else _judged(X, labels, regression, seed, progress)
+    if judged is None:
+        suspicion, doubtful = _by_value(valuation, None if X is None or regression else agreement)
+    else:
+        suspicion, doubtful = judged.suspicion, judged.p_wrong > 0.5
     order = np.lexsort((valuation.values, -suspicion))
     order = order[doubtful[order]] if n is None else order[: count_of(n, len(labels))]
     ids = ids_of(valuation)
     against = [found[z] if regression else found[z][labels[found[z]] != labels[z]] for z in order]
-    table = (
+    listed = (
         valuation.to_frame()[["value", "stderr"]]
         .iloc[order]
         .assign(
             suspicion=suspicion[order],
+            p_wrong=np.nan if judged is None else judged.p_wrong[order],
             label=labels[order],
-            suggested=[_suggested(labels[found[z]], regression) for z in order],
+            suggested=[_suggested(z, labels, found[z], judged, regression) for z in order],
             agreement=agreement[order],
             neighbours=[ids[rows].tolist() for rows in against],
-        )[["suspicion", "value", "stderr", "label", "suggested", "agreement", "neighbours"]]
+        )[["suspicion", "p_wrong", "value", "stderr", "label", "suggested", "agreement", "neighbours"]]
     )
-    for caution in verdict(valuation, labels, table).cautions:
+    if judged is not None:
+        listed.attrs["n_wrong"] = judged.n_wrong
+    for caution in verdict(valuation, labels, listed).cautions:
         warn(caution)
-    return table
+    return listed
+
+
+def _judged(X: Any, labels: AnyArray, regression: bool, seed: int, progress: ProgressSetting) -> Judgement | None:
+    """What the witnesses say; suggested labels are the user's."""
+    if regression:
+        return judge_numbers(X, labels.astype(np.float64), seed=seed, progress=progress)
+    classes, codes = np.unique(labels, return_inverse=True)
+    judged = judge_labels(X, codes, seed=seed, progress=progress)
+    if judged is None:
+        return None
+    suggested = classes.astype(object)[judged.suggested]
+    suggested[judged.suggested < 0] = None
+    return replace(judged, suggested=suggested)
+
+
+def _by_value(valuation: Valuation, agreement: Floats | None) -> tuple[Floats, AnyArray]:
+    """Without witnesses: suspicion by value and the neighbours' agreement, and whether a row does harm beyond doubt."""
+    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + INTERVAL * valuation.stderr < 0
+    if agreement is None:
+        return suspicion, doubtful
+    return suspicion - _in_deviations(agreement), doubtful & (agreement < 0.5)
 
 
 def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
@@ -100,7 +146,7 @@ def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
 
-        rows = StandardScaler(with_mean=False).fit_transform(table("X", X, n_rows))
+        rows = StandardScaler(with_mean=False).fit_transform(X)
         return list(NearestNeighbors(n_neighbors=min(n, n_rows - 1)).fit(rows).kneighbors(return_distance=False))
     if valuation.per_test is None:
         return [np.empty(0, dtype=np.int64)] * n_rows
@@ -133,11 +179,14 @@ def _agreement(labels: AnyArray, neighbours: list[Ints]) -> Floats:
     )
 
 
-def _suggested(labels: AnyArray, regression: bool) -> Any:
-    """The most frequent label (the first of equals), or the mean; None without labels."""
-    if len(labels) == 0:
+def _suggested(z: int, labels: AnyArray, neighbours: Ints, judged: Judgement | None, regression: bool) -> Any:
+    """What the witnesses suggest, else the most frequent label of the neighbours or their mean."""
+    if judged is not None and judged.suggested[z] is not None:
+        return judged.suggested[z]
+    near = labels[neighbours]
+    if len(near) == 0:
         return None
-    return float(labels.mean()) if regression else Counter(labels.tolist()).most_common(1)[0][0]
+    return float(near.mean()) if regression else Counter(near.tolist()).most_common(1)[0][0]
 
 
 def _in_deviations(numbers: Floats) -> Floats:

@@ -22,6 +22,10 @@ MANY_OF_CLASS = 1 / 3
 """or more than this share of the rows of a class."""
 MIN_ROWS = 10
 """Shares of fewer rows say nothing."""
+NOT_LEARNT = (
+    "neither a forest nor a support vector machine can tell the labels from the columns better than by how frequent "
+    "each is, so that nothing is known about which are wrong."
+)
 MAX_CLASSES = 5
 """Number of classes that a sentence names."""
 
@@ -33,6 +37,9 @@ class Verdict:
     Attributes
     ----------
     n_rows, n_suspects : int
+    n_wrong : tuple of float or None
+        Estimated number of wrong labels, right or not to be found, and the ends of its 95 % interval; None without
+        witnesses (see `suspects`), or where they can learn nothing.
     by_class : DataFrame or None
         For each label `rows`, `suspects` and `share`, most suspects first; None for a regressor, or without labels.
     harm, harm_stderr : float
@@ -45,12 +52,14 @@ class Verdict:
         How good the model is on test rows; None if the valuation does not say.
     cautions : list of str
         Reasons to doubt the list: the model is not better than a constant guess by more than two standard errors, or
-        more than a fifth of all rows, or a third of a class, do harm beyond sampling error and are outvoted by their
-        neighbours. Shares of fewer than ten rows are not looked at.
+        more than a fifth of all rows, or a third of a class, are probably wrong (without witnesses: do harm beyond
+        sampling error and are outvoted by their neighbours), or the witnesses can learn nothing from the columns.
+        Shares of fewer than ten rows are not looked at.
     """
 
     n_rows: int
     n_suspects: int
+    n_wrong: tuple[float, float, float] | None
     by_class: pd.DataFrame | None
     harm: float
     harm_stderr: float
@@ -70,9 +79,18 @@ class Verdict:
         ]
         return ", ".join(words) + (f", and {len(some) - MAX_CLASSES} more classes" if len(some) > MAX_CLASSES else "")
 
+    @property
+    def number(self) -> str:
+        """How many labels look wrong, in words; empty if it is not known."""
+        if self.n_wrong is None:
+            return ""
+        about, low, high = (round(number) for number in self.n_wrong)
+        return f"about {about:,} ({low:,} to {high:,}) of {self.n_rows:,} labels look wrong"
+
     def __repr__(self) -> str:
         share = self.n_suspects / self.n_rows
-        lines = [f"{self.n_suspects:,} of {self.n_rows:,} rows are suspected ({100 * share:.0f} %)"]
+        lines = [self.number] if self.number else []
+        lines += [f"{self.n_suspects:,} of {self.n_rows:,} rows are suspected ({100 * share:.0f} %)"]
         lines += [f"  by class  {self.classes}"] if self.classes else []
         lines += [f"  model     {self.skill}"] if self.skill is not None else []
         return "\n".join(lines + [f"  caution   {caution}" for caution in self.cautions])
@@ -97,15 +115,20 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
     --------
     >>> import localshapley as ls
     >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
-    >>> y[7] = (y[7] + 1) % 3
+    >>> y[:9] = (y[:9] + 1) % 3
     >>> v = ls.value(X, y, X_test, y_test, model="knn")
     >>> ls.tasks.verdict(v, y, ls.tasks.suspects(v, y, X=X))
-    5 of 105 rows are suspected (5 %)
-      by class  3 of 35 labelled 1 (9 %), 1 of 36 labelled 0 (3 %), 1 of 34 labelled 2 (3 %)
-      model     accuracy 0.978 on 45 test rows; always predicting '0' gives 0.333
+    about 13 (5 to 25) of 105 labels look wrong
+    9 of 105 rows are suspected (9 %)
+      by class  4 of 36 labelled 0 (11 %), 3 of 36 labelled 1 (8 %), 2 of 33 labelled 2 (6 %)
+      model     accuracy 0.956 on 45 test rows; always predicting '0' gives 0.333
     """
-    n_rows, does_harm = len(valuation.values), found["value"] + INTERVAL * found["stderr"] < 0
-    sure = found[does_harm & ~(found["agreement"] >= 0.5)]
+    n_rows, n_wrong = len(valuation.values), found.attrs.get("n_wrong")
+    if n_wrong is None:
+        sure = found[(found["value"] + INTERVAL * found["stderr"] < 0) & ~(found["agreement"] >= 0.5)]
+    else:
+        sure = found[found["p_wrong"] > 0.5]
+    is_learnt = n_wrong is None or np.isfinite(n_wrong[0])
     labels = None if y is None else column("y", y, valuation)
     if labels is not None and is_regression(valuation, labels):
         labels = None
@@ -113,12 +136,16 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
     return Verdict(
         n_rows=n_rows,
         n_suspects=len(found),
+        n_wrong=n_wrong if is_learnt else None,
         by_class=None if labels is None else _by_class(labels, found),
         harm=float(found["value"].sum()),
         harm_stderr=_stderr_of_sum(valuation, found),
         n_tests=len(valuation.support_sizes),
         skill=valuation.skill,
-        cautions=list(_cautions(valuation.skill, n_rows, len(sure), sure_of_class)),
+        cautions=[
+            *([] if is_learnt else [NOT_LEARNT]),
+            *_cautions(valuation.skill, n_rows, len(sure), sure_of_class),
+        ],
     )
 
 

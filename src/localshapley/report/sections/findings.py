@@ -39,6 +39,7 @@ class Findings(Section):
             "unit": v.unit,
             "n_hurt": n_hurt,
             "n_suspects": None if judged is None else judged.n_suspects,
+            "n_wrong": None if judged is None or judged.n_wrong is None else [round(n) for n in judged.n_wrong],
             "what": "numbers" if numbers else "labels",
             "harm": None if judged is None else {"sum": number(judged.harm), "stderr": number(judged.harm_stderr)},
             "skill": None if v.skill is None else asdict(v.skill),
@@ -65,7 +66,10 @@ class Findings(Section):
     def headline(self, summary: dict[str, Any]) -> list[tuple[str, str]]:
         tiles = []
         n, n_suspects, n_hurt = summary["n_rows"], summary["n_suspects"], summary["n_hurt"]
-        if n_suspects is not None:
+        if summary["n_wrong"] is not None:
+            about, low, high = summary["n_wrong"]
+            tiles.append((f"{about:,}", f"of {n:,} {summary['what']} look wrong ({low:,} to {high:,}, with 95 %)"))
+        elif n_suspects is not None:
             tiles.append((f"{n_suspects:,}", f"of {n:,} {summary['what']} look wrong ({_percent(n_suspects / n)})"))
         if summary["skill"] is not None:
             tiles.append(_tile(Skill(**summary["skill"])))
@@ -90,7 +94,13 @@ def _tile_of_mending(mending: Mending) -> tuple[str, str]:
 
 def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_hurt: int) -> Iterator[str]:
     target = "" if context.rows.target is None else f" in “{text(context.rows.target)}”"
-    if judged is not None and judged.n_suspects:
+    if judged is not None and judged.n_wrong is not None:
+        about, low, high = (f"{round(n):,}" for n in judged.n_wrong)
+        yield (
+            f"About {about} ({low} to {high}) of {judged.n_rows:,} {what}s{target} look wrong. "
+            f"{judged.n_suspects:,} are listed below, the surest first."
+        )
+    elif judged is not None and judged.n_suspects:
         assert context.suspects is not None
         agree = context.suspects["agreement"].median()
         outvoted = ", and most rows like them have another label" if agree < 0.5 else ""

@@ -1,0 +1,340 @@
+"""Witnesses of wrong labels: a forest and a support vector machine, which judge each row without having seen it.
+
+How often a label is wrong is read off the rows whose class both witnesses are sure of: their labels hardly ever differ
+from it unless they are wrong. `docs/concepts/wrong-labels.md` explains each step, and says where it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import optimize, sparse, special
+from scipy.stats import beta
+from scipy.stats import t as student
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from localshapley import scores
+from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.inputs.digests import digest_cells, digest_labels
+from localshapley.inputs.task import Task
+from localshapley.models.fixed import FixedTrainer
+from localshapley.models.leaves import Grown
+from localshapley.progress import Progress, ProgressSetting
+
+N_TREES = 300
+MAX_BAG = 10_000
+"""Rows that each tree is grown on, at most: more would take longer, and change little."""
+MAX_OF_MACHINE = 5_000
+"""Rows that a support vector machine is trained on, at most."""
+MAX_OF_REGRESSION = 50_000
+"""Rows that probabilities are fitted to, at most."""
+MAX_CELLS = 20_000_000
+"""Sparse tables of up to this many cells, empty ones included, are filled in."""
+MAX_CLASSES_IN_PAIRS = 20
+"""Up to this number of classes the machine is asked about each pair of classes, beyond it about each class."""
+MIN_ROWS = 20
+"""With fewer rows there are no witnesses."""
+MIN_OF_CLASS = 5
+"""Rows of rarer classes are not judged."""
+SURE = 0.4
+"""Share of the rows that counts as those whose class the witnesses are surest of."""
+PRIOR_ROWS = 10
+"""The rates at which one label is taken for another are drawn to the common rate as if by this many rows."""
+N_STEPS = 300
+"""Steps of the fit of two kinds of residuals."""
+FREEDOM = 5
+"""Degrees of freedom of the residuals of right numbers: their tails are heavier than a normal distribution's."""
+N_FOLDS = 5
+STEPS_OF_FOREST = 5
+"""How many steps of the progress bar the forest takes; each fold takes one."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What the witnesses say about each row.
+
+    Attributes
+    ----------
+    suspicion : array of shape (n_rows,)
+        How much speaks against the label, higher for more; a mean of 0 for labels.
+    p_wrong : array of shape (n_rows,)
+        Probability that the label is wrong; NaN where the witnesses learn nothing from the columns.
+    suggested : array of shape (n_rows,)
+        Code of the most probable other class, or the predicted number.
+    n_wrong : tuple of float
+        Estimated number of wrong labels, with the ends of its 95 % interval; NaN where nothing is learnt.
+    """
+
+    suspicion: Floats
+    p_wrong: Floats
+    suggested: AnyArray
+    n_wrong: tuple[float, float, float]
+
+
+def judge_labels(X: Any, codes: Ints, *, seed: int = 0, progress: ProgressSetting = False) -> Judgement | None:
+    """Let the witnesses judge class codes; None if there are too few rows, or fewer than two classes of five rows."""
+    with Progress(progress, STEPS_OF_FOREST + 3 * N_FOLDS, "asking the witnesses") as bar:
+        return _in_any_order(X, codes, lambda X, codes, same: _judge_labels(X, codes, same, seed, bar))
+
+
+def judge_numbers(X: Any, y: Floats, *, seed: int = 0, progress: ProgressSetting = False) -> Judgement | None:
+    """Let the witnesses judge numbers by how far they are from what is predicted; None if there are too few rows."""
+    with Progress(progress, STEPS_OF_FOREST + N_FOLDS, "asking the witnesses") as bar:
+        return _in_any_order(X, y, lambda X, y, same: _judge_numbers(X, y, same, seed, bar))
+
+
+def _in_any_order(X: Any, y: AnyArray, judge: Callable[[Any, AnyArray, Ints], Judgement | None]) -> Judgement | None:
+    """Judge standardised rows in the order of their digests, so that each is judged alike wherever it is in the table.
+
+    They are rounded, as the last digits of a mean depend on the order in which it is summed up. Columns are put into an
+    order that depends on their contents, too. Equal rows with equal labels share what is said of them.
+    """
+    X = np.round(standardised(filled(X)), 6)
+    if not sparse.issparse(X):
+        of_columns = np.vstack([np.quantile(X, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], axis=0), (y - y.mean()) @ X / len(y)])
+        X = np.ascontiguousarray(X[:, np.lexsort(of_columns.round(6))])
+    digests = np.column_stack([digest_cells(X), digest_labels(y)])
+    order = np.lexsort(digests.T)
+    same = np.cumsum(np.r_[False, (np.diff(digests[order], axis=0) != 0).any(axis=1)])
+    judged = judge(X[order], y[order], same)
+    if judged is None:
+        return None
+    back = np.argsort(order)
+    return replace(
+        judged, suspicion=judged.suspicion[back], p_wrong=judged.p_wrong[back], suggested=judged.suggested[back]
+    )
+
+
+def filled(X: Any) -> Any:
+    """A table of numbers; a sparse one becomes an array if it is small enough."""
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X)
+    return X.toarray() if np.prod(X.shape) <= MAX_CELLS else X.tocsr()
+
+
+def _judge_labels(X: Any, codes: Ints, same: Ints, seed: int, bar: Progress) -> Judgement | None:
+    counts = np.bincount(codes)
+    judged = counts[codes] >= MIN_OF_CLASS
+    classes = np.flatnonzero(counts >= MIN_OF_CLASS)
+    if judged.sum() < MIN_ROWS or len(classes) < 2:
+        return None
+    n_rows = len(codes)
+    X, codes = X[judged], np.searchsorted(classes, codes[judged])
+    shares, values = _forest(X, codes, seed)
+    bar.advance(STEPS_OF_FOREST)
+    decisions = _decisions(X, codes, seed, bar)
+    machine = _probabilities(decisions, codes, seed, bar)
+    together = (shares + machine) / 2
+    suspicion = -(
+        _in_deviations(values) + _in_deviations(_margins(shares, codes)) + 2 * _in_deviations(_margins(machine, codes))
+    )
+    suspicion = _shared(suspicion, same[judged])
+    other = _without_own(together, codes).argmax(axis=1)
+    noisy = _probabilities(np.hstack([np.log(np.maximum(shares, 1e-3)), decisions]), codes, seed, bar)
+    n_wrong, p_wrong = (np.nan,) * 3, np.full(len(codes), np.nan)
+    if _is_learnt(noisy, codes):
+        sure = np.argsort(-together.max(axis=1), kind="stable")[: round(SURE * len(codes))]
+        surest = together[sure].argmax(axis=1)
+        rate, *ends = _rate(surest != codes[sure])
+        n_wrong = rate * n_rows, ends[0] * n_rows, ends[1] * n_rows
+        rates = _rates(surest, codes[sure], rate, len(classes))
+        p_wrong = _posterior(_own(noisy, codes), rates[other, codes], rates[codes, codes])
+        p_wrong = IsotonicRegression(y_min=0, y_max=1).fit(suspicion, p_wrong).predict(suspicion)
+        p_wrong = _with_mean(p_wrong, rate)
+    return Judgement(
+        _spread_out(suspicion, judged, 0.0),
+        _spread_out(p_wrong, judged, n_wrong[0] / n_rows),
+        _spread_out(classes[other], judged, -1),
+        n_wrong,
+    )
+
+
+def _judge_numbers(X: Any, y: Floats, same: Ints, seed: int, bar: Progress) -> Judgement | None:
+    if len(y) < MIN_ROWS:
+        return None
+    middle = float(np.median(y))
+    scale = float(np.subtract(*np.percentile(y, [75, 25]))) or float(y.std()) or 1.0
+    target = (y - middle) / scale
+    grown = RandomForestRegressor(
+        N_TREES, min_samples_leaf=3, max_features=1 / 3, max_samples=_bag(len(y)), oob_score=True, n_jobs=-1,
+        random_state=seed,
+    ).fit(X, target)  # fmt: skip
+    bar.advance(STEPS_OF_FOREST)
+    folds = list(KFold(N_FOLDS, shuffle=True, random_state=seed).split(target))
+    machine = _held_out(SVR(gamma=_gamma(X)), "predict", X, target, folds, MAX_OF_MACHINE, bar)[:, 0]
+    predicted = np.array([grown.oob_prediction_, machine])
+    off = np.abs(target - predicted)
+    residual = _shared(sum(one / (np.median(one) or 1.0) for one in off) / 2, same)
+    p_wrong, n_wrong = _two_kinds(residual)
+    return Judgement(residual, p_wrong, middle + scale * predicted.mean(axis=0), n_wrong)
+
+
+def standardised(X: Any) -> Any:
+    """Columns with a standard deviation of 1, and a mean of 0 unless they are sparse."""
+    return StandardScaler(with_mean=not sparse.issparse(X)).fit_transform(X)
+
+
+def _gamma(X: Any) -> float:
+    """One over the number of columns that vary: scikit-learn's "scale", for sparse tables too."""
+    lowest, highest = (np.asarray(end.todense() if sparse.issparse(end) else end) for end in (X.min(0), X.max(0)))
+    return 1 / max(int((lowest < highest).sum()), 1)
+
+
+def _forest(X: Any, codes: Ints, seed: int) -> tuple[Floats, Floats]:
+    """Shares of the classes by the trees that have not seen a row, and the exact values of the rows to such trees."""
+    n_rows, every = len(codes), np.arange(len(codes))
+    forest = RandomForestClassifier(
+        N_TREES, min_samples_leaf=3, max_samples=_bag(n_rows), oob_score=True, n_jobs=-1, random_state=seed
+    ).fit(X, codes)
+    task = Task(X, codes, X, codes, forest.classes_, codes, scores.Confidence())
+    return forest.oob_decision_function_, FixedTrainer(forest, task, [Grown(forest, X, every)]).values()
+
+
+def _bag(n_rows: int) -> int:
+    return min(n_rows, MAX_BAG)
+
+
+def _decisions(X: Any, codes: Ints, seed: int, bar: Progress) -> Floats:
+    """Decision values of a support vector machine that has not seen the row, a column for each pair of classes."""
+    shape = "ovo" if codes.max() < MAX_CLASSES_IN_PAIRS else "ovr"
+    machine = SVC(gamma=_gamma(X), decision_function_shape=shape)
+    return _held_out(machine, "decision_function", X, codes, _folds(codes, seed), MAX_OF_MACHINE, bar)
+
+
+def _probabilities(evidence: Floats, codes: Ints, seed: int, bar: Progress) -> Floats:
+    """Probabilities of the classes, learnt from the evidence about other rows."""
+    regression = LogisticRegression(C=0.1, max_iter=300)
+    folds = _folds(codes, seed + 1)
+    return _held_out(regression, "predict_proba", standardised(evidence), codes, folds, MAX_OF_REGRESSION, bar)
+
+
+def _folds(codes: Ints, seed: int) -> list[tuple[Ints, Ints]]:
+    return list(StratifiedKFold(N_FOLDS, shuffle=True, random_state=seed).split(codes, codes))
+
+
+def _held_out(
+    model: Any, method: str, X: Any, y: AnyArray, folds: list[tuple[Ints, Ints]], most: int, bar: Progress
+) -> Floats:
+    """What a model says about each row, trained on at most so many rows of the other folds."""
+    said = []
+    for train, test in folds:
+        if len(train) > most:
+            labels = y[train] if y.dtype.kind == "i" else None
+            train, _ = train_test_split(train, train_size=most, stratify=labels, random_state=0)
+        ask: Callable[[Any], Floats] = getattr(clone(model).fit(X[train], y[train]), method)
+        said.append(ask(X[test]).reshape(len(test), -1))
+        bar.advance(1)
+    back = np.argsort(np.concatenate([test for _, test in folds]))
+    return np.concatenate(said)[back]
+
+
+def _own(probabilities: Floats, codes: Ints) -> Floats:
+    return probabilities[np.arange(len(codes)), codes]
+
+
+def _without_own(probabilities: Floats, codes: Ints) -> Floats:
+    others = probabilities.copy()
+    others[np.arange(len(codes)), codes] = -np.inf
+    return others
+
+
+def _margins(probabilities: Floats, codes: Ints) -> Floats:
+    """By how much the row's label is more probable than every other one."""
+    out: Floats = _own(probabilities, codes) - _without_own(probabilities, codes).max(axis=1)
+    return out
+
+
+def _in_deviations(numbers: Floats) -> Floats:
+    """Distances from the mean in standard deviations, if the numbers differ at all."""
+    deviation = numbers.std()
+    out: Floats = (numbers - numbers.mean()) / (deviation if deviation > 0 else 1.0)
+    return out
+
+
+def _is_learnt(probabilities: Floats, codes: Ints) -> bool:
+    """Whether the probabilities say more about the labels than how frequent each is, beyond doubt."""
+    frequent = (np.bincount(codes) / len(codes))[codes]
+    gain = np.log(np.maximum(_own(probabilities, codes), 1e-6)) - np.log(frequent)
+    return bool(gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
+
+
+def _rate(differ: AnyArray) -> tuple[float, float, float]:
+    """Share of wrong labels, from which of some rows differ, with its 95 % interval, by Jeffreys' prior."""
+    k, n = int(differ.sum()), len(differ)
+    low, high = beta.ppf([0.025, 0.975], k + 0.5, n - k + 0.5)
+    return (k + 0.5) / (n + 1), float(low) if k else 0.0, float(high)
+
+
+def _rates(classes: Ints, codes: Ints, wrong: float, n_classes: int) -> Floats:
+    """How often rows of each class have each label, drawn to the common rate of wrong ones."""
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (classes, codes), 1)
+    prior = np.full_like(counts, wrong / (n_classes - 1))
+    np.fill_diagonal(prior, 1 - wrong)
+    out: Floats = (counts + PRIOR_ROWS * prior) / (counts.sum(axis=1, keepdims=True) + PRIOR_ROWS)
+    return out
+
+
+def _posterior(noisy: Floats, wrong: Floats, right: Floats) -> Floats:
+    """Probability that a label is wrong.
+
+    Parameters
+    ----------
+    noisy : probability of the label as it is in the data, right or wrong
+    wrong, right : how often a row of the other class, and of its own class, gets this label
+    """
+    clean = np.clip((noisy - wrong) / np.maximum(right - wrong, 0.01), 0, 1)
+    by_mistake = wrong * (1 - clean)
+    total = right * clean + by_mistake
+    out: Floats = np.divide(by_mistake, total, out=np.zeros_like(total), where=total > 0)
+    return out
+
+
+def _with_mean(p: Floats, mean: float) -> Floats:
+    """Probabilities with other odds, all by the same factor, so that they have this mean."""
+    logit = special.logit(np.clip(p, 0.001, 0.999))
+    more = optimize.brentq(lambda more: special.expit(logit + more).mean() - mean, -20, 20)
+    out: Floats = special.expit(logit + more)
+    return out
+
+
+def _two_kinds(residual: Floats) -> tuple[Floats, tuple[float, float, float]]:
+    """Residuals of right numbers follow Student's distribution, those of wrong ones are anywhere: which, and how many.
+
+    The interval is that of the fit; it does not know how far right numbers are from this distribution.
+    """
+    n, scale, share = len(residual), float(np.median(residual)) / 0.6745, 0.05
+    if scale == 0:  # most are predicted exactly
+        return (residual > 0).astype(np.float64), (float((residual > 0).sum()),) * 3
+    for _ in range(N_STEPS):
+        right = 2 / scale * student.pdf(residual / scale, FREEDOM)
+        anywhere = 1 / max(float(residual.max()), 4 * scale)
+        p_wrong = share * anywhere / (share * anywhere + (1 - share) * right)
+        share = float(np.clip(p_wrong.mean(), 1e-4, 0.5))
+        weight = (1 - p_wrong) * (FREEDOM + 1) / (FREEDOM + (residual / scale) ** 2)
+        scale = float(np.sqrt((weight * residual**2).sum() / (1 - p_wrong).sum()))
+    slope = (anywhere - right) / (share * anywhere + (1 - share) * right)
+    error = 1.96 / np.sqrt((slope**2).sum())
+    return p_wrong, (share * n, max(share - error, 0.0) * n, min(share + error, 1.0) * n)
+
+
+def _shared(numbers: Floats, same: Ints) -> Floats:
+    """The mean of each group of equal rows, for all of them."""
+    out: Floats = (np.bincount(same, numbers) / np.maximum(np.bincount(same), 1))[same]
+    return out
+
+
+def _spread_out(entries: AnyArray, judged: AnyArray, otherwise: Any) -> AnyArray:
+    """Entries of the judged rows among all rows."""
+    out = np.full(len(judged), otherwise, dtype=entries.dtype)
+    out[judged] = entries
+    return out

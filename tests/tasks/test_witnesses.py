@@ -1,0 +1,214 @@
+"""Witnesses of wrong labels: how they rank, how sure they are, and how many labels they think are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_friedman1
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import localshapley as ls
+from localshapley.inputs.digests import digest_cells, digest_labels
+from localshapley.tasks import witnesses
+from localshapley.tasks.witnesses import judge_labels, judge_numbers
+
+
+def with_flips(load, rate, seed=0, n=None):
+    """Rows, labels of which a share is wrong, and which."""
+    X, y = load(return_X_y=True)
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(len(y))[:n]
+    X, y = X[rows], y[rows]
+    wrong = np.zeros(len(y), dtype=bool)
+    wrong[rng.choice(len(y), round(rate * len(y)), replace=False)] = True
+    n_classes = y.max() + 1
+    return X, np.where(wrong, (y + rng.integers(1, n_classes, len(y))) % n_classes, y), wrong, y
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y, wrong, true = with_flips(load_wine, 0.15)
+    return X, y, wrong, true, judge_labels(X, y)
+
+
+def margin(p, y):
+    own = p[np.arange(len(y)), y]
+    others = np.where(np.arange(p.shape[1]) == y[:, None], -np.inf, p)
+    return own - others.max(axis=1)
+
+
+def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say(wine):
+    X, y, *_, judged = wine
+    X = StandardScaler().fit_transform(X).round(6)
+    quantiles = np.quantile(X, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], axis=0)
+    X = X[:, np.lexsort(np.vstack([quantiles, (y - y.mean()) @ X / len(y)]).round(6))]
+    order = np.lexsort(np.column_stack([digest_cells(X), digest_labels(y)]).T)
+    X, y = X[order], y[order]
+    forest = RandomForestClassifier(300, min_samples_leaf=3, oob_score=True, random_state=0)
+    values = ls.value(X, y, model=ls.models.Fixed(forest), cv="oob").values
+    folds, others = (list(StratifiedKFold(5, shuffle=True, random_state=s).split(X, y)) for s in (0, 1))
+    machine = SVC(gamma=1 / 13, decision_function_shape="ovo")
+    decisions = cross_val_predict(machine, X, y, cv=folds, method="decision_function")
+    decisions = StandardScaler().fit_transform(decisions)
+    machine = cross_val_predict(LogisticRegression(C=0.1), decisions, y, cv=others, method="predict_proba")
+    trees = margin(forest.fit(X, y).oob_decision_function_, y)
+    expected = -sum(
+        weight * (a - a.mean()) / a.std() for weight, a in ((1, values), (1, trees), (2, margin(machine, y)))
+    )
+    assert judged.suspicion[order] == pytest.approx(expected, abs=1e-3)
+
+
+def test_probabilities_follow_suspicion_and_add_up_to_the_number(wine):
+    *_, judged = wine
+    order = np.argsort(judged.suspicion)
+    assert (np.diff(judged.p_wrong[order]) >= 0).all()
+    assert judged.p_wrong.sum() == pytest.approx(judged.n_wrong[0])
+    assert judged.n_wrong[1] < judged.n_wrong[0] < judged.n_wrong[2]
+
+
+def test_wrong_labels_are_found_with_the_right_ones(wine):
+    _, _, wrong, true, judged = wine
+    listed = judged.p_wrong > 0.5
+    assert wrong[listed].mean() > 0.9
+    assert listed[wrong].mean() > 0.6
+    assert (judged.suggested[wrong] == true[wrong]).mean() > 0.9
+
+
+@pytest.mark.parametrize(("load", "n"), [(load_breast_cancer, None), (load_digits, 600)])
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_the_number_of_wrong_labels(load, n, rate):
+    X, y, wrong, _ = with_flips(load, rate, n=n)
+    about, low, high = judge_labels(X, y).n_wrong
+    assert low * 0.9 <= wrong.sum() <= high * 1.1
+    assert low <= about <= high
+
+
+def test_right_labels_are_left_alone():
+    X, y = load_breast_cancer(return_X_y=True)
+    judged = judge_labels(X, y)
+    assert (judged.p_wrong > 0.5).sum() <= 1
+    assert judged.n_wrong[1] == 0
+
+
+def test_sparse_tables_give_the_same(wine, monkeypatch):
+    X, y, *_, judged = wine
+    assert (judge_labels(sparse.csr_matrix(X), y).suspicion == judged.suspicion).all()
+    monkeypatch.setattr(witnesses, "MAX_CELLS", 100)
+    thin = judge_labels(sparse.csr_matrix(X), y).suspicion
+    assert np.corrcoef(thin, judged.suspicion)[0, 1] > 0.95
+
+
+def test_the_order_of_rows_and_columns_does_not_matter(wine):
+    X, y, *_, judged = wine
+    order = np.random.default_rng(0).permutation(len(y))
+    shuffled = judge_labels(np.asfortranarray(X[order][:, ::-1]), y[order])
+    assert (shuffled.suspicion == judged.suspicion[order]).all()
+    assert (shuffled.p_wrong == judged.p_wrong[order]).all()
+    assert (shuffled.suggested == judged.suggested[order]).all()
+
+
+def test_same_seed_same_judgement(wine):
+    X, y, *_, judged = wine
+    again, other = judge_labels(X, y), judge_labels(X, y, seed=7)
+    assert (again.suspicion == judged.suspicion).all()
+    assert (again.p_wrong == judged.p_wrong).all()
+    assert (other.suspicion != judged.suspicion).any()
+
+
+def test_copies_are_judged_alike(wine):
+    X, y, *_ = wine
+    judged = judge_labels(np.vstack([X, X[:20]]), np.r_[y, y[:20]])
+    assert (judged.suspicion[:20] == judged.suspicion[178:]).all()
+    assert (judged.p_wrong[:20] == judged.p_wrong[178:]).all()
+
+
+def test_rare_classes_are_not_judged():
+    X, y, _, _ = with_flips(load_wine, 0.0)
+    y[[3, 50]] = 7
+    judged = judge_labels(X, y)
+    assert judged.suspicion[[3, 50]].tolist() == [0, 0]
+    assert (judged.suggested[[3, 50]] == -1).all()
+    assert judged.p_wrong[[3, 50]] == pytest.approx(judged.n_wrong[0] / len(y))
+    assert (judged.suggested[np.arange(len(y)) % 53 != 50] != 7).all()
+
+
+def test_with_too_little_there_are_no_witnesses():
+    X, y = load_wine(return_X_y=True)
+    assert judge_labels(X[:19], np.arange(19) % 2) is None
+    assert judge_labels(X, np.zeros(len(y), dtype=int)) is None
+    assert judge_labels(X, np.r_[np.zeros(len(y) - 4, dtype=int), 1, 1, 1, 1]) is None
+    assert judge_numbers(X[:19], X[:19, 0]) is None
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_where_nothing_can_be_learnt_nothing_is_said(n_classes):
+    rng = np.random.default_rng(1)
+    judged = judge_labels(rng.normal(size=(300, 4)), rng.integers(0, n_classes, 300))
+    assert np.isnan(judged.p_wrong).all()
+    assert np.isnan(judged.n_wrong).all()
+    assert np.isfinite(judged.suspicion).all()
+
+
+def test_many_classes_are_judged_class_by_class():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(25), 8)
+    X = np.column_stack([y % 5, y // 5]) * 6 + rng.normal(size=(200, 2))
+    y[[4, 90]] = [20, 3]
+    judged = judge_labels(X, y)
+    assert set(np.argsort(-judged.suspicion)[:2]) == {4, 90}
+    assert judged.suggested[[4, 90]].tolist() == [0, 11]
+
+
+def test_of_many_rows_samples_are_enough(monkeypatch):
+    X, y, wrong, _ = with_flips(load_breast_cancer, 0.1)
+    for name, most in (("MAX_BAG", 200), ("MAX_OF_MACHINE", 150), ("MAX_OF_REGRESSION", 150)):
+        monkeypatch.setattr(witnesses, name, most)
+    judged = judge_labels(X, y)
+    worst = np.argsort(-judged.suspicion)[: wrong.sum()]
+    assert wrong[worst].mean() > 0.75
+
+
+def test_the_steps_are_told():
+    told = []
+    X, y, *_ = with_flips(load_wine, 0.1)
+    judge_labels(X, y, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (20, 20)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+class TestNumbers:
+    @pytest.fixture(scope="class")
+    def judged(self):
+        X, true = make_friedman1(400, noise=0.5, random_state=0)
+        rng = np.random.default_rng(0)
+        wrong = rng.choice(400, 30, replace=False)
+        y = true.copy()
+        y[wrong] += rng.choice([-1, 1], 30) * rng.uniform(2, 3, 30) * y.std()
+        return wrong, true, judge_numbers(X, y), X, y
+
+    def test_wrong_numbers_are_found_with_numbers_nearer_to_the_right_ones(self, judged):
+        wrong, true, said, _, y = judged
+        listed = np.flatnonzero(said.p_wrong > 0.5)
+        assert np.isin(listed, wrong).mean() > 0.8
+        assert np.isin(wrong, listed).mean() > 0.8
+        assert np.median(np.abs(said.suggested - true)[wrong]) < np.median(np.abs(y - true)[wrong]) / 3
+        assert 20 < said.n_wrong[0] < 60
+        assert said.n_wrong[1] < said.n_wrong[0] < said.n_wrong[2]
+
+    def test_probabilities_follow_the_residuals(self, judged):
+        _, _, said, _, _ = judged
+        assert (np.diff(said.p_wrong[np.argsort(said.suspicion)]) >= 0).all()
+
+    def test_units_do_not_matter(self, judged):
+        _, _, said, X, y = judged
+        other = judge_numbers(X * 1000, y * 1e6 + 5)
+        assert other.p_wrong == pytest.approx(said.p_wrong, abs=0.01)
+
+    def test_numbers_that_are_all_the_same_are_right(self):
+        X = np.random.default_rng(0).normal(size=(50, 2))
+        assert (judge_numbers(X, np.full(50, 3.0)).p_wrong < 0.5).all()

@@ -1,23 +1,29 @@
-"""How many wrong labels are found: 10 % of the labels are flipped, and as many rows are called suspicious.
+"""How many wrong labels are found, beside rivals: some labels are flipped, and as many rows are called suspicious.
 
-    LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py [--seeds 5] [--only NAME] [--rankings]
+    LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py [--seeds 3] [--only NAME] [--jobs 2] [--minutes 60]
+    LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --numbers     # wrong numbers in regression
 
-The folder holds Adult as in PMLB, `adult.tsv.gz`, somewhere; cleanlab must be installed. Prints the precision (of the
-rows called suspicious, how many have a flipped label; here the recall, too), mean over seeds, of
+The folder holds `adult.tsv.gz`, `bank.csv`, `201_pol.tsv.gz`, `215_2dplanes.tsv.gz` (PMLB) and MNIST somewhere;
+cleanlab must be installed. Every data set has 1,000 rows drawn at random (569 in Breast Cancer, 178 in wine); pol and
+2dplanes are split at the median of their target. Labels are flipped in three ways: *uniform*, to any other class;
+*pairs*, to the class that a logistic regression confuses most with the right one; *boundary*, to the next class, among
+the half of the rows of which it is least sure. No method knows a clean label: rows judge each other, in five folds or
+out of bag.
 
-- suspects: `tasks.suspects(v, y, X=X)`,
-- value: the rows of lowest value,
-- KNN-Shapley: the rows of lowest value in `baselines.knn_shapley` (5 neighbours),
-- cleanlab issues: `find_label_issues` with held-out probabilities of the same model, worst first; where it names fewer
-  rows the others follow by their label quality,
-- cleanlab quality: the rows of lowest `get_label_quality_scores` with the same probabilities. An SVM has its
-  probabilities from `SVC(probability=True)`; with `CalibratedClassifierCV` cleanlab did worse on digits.
+Prints precision at the true number (of as many rows as there are wrong labels, how many are wrong) of
 
-"folds" knows no clean label: every row is tested by the others, flipped labels included (`value(X, y, cv=5)`; the same
-folds for KNN-Shapley and cleanlab). "clean test set" keeps 30 % of the rows, with their true labels, for the test.
-Valuations take the 10 nearest rows as support and stop at `tol=0.2`.
+- suspects: the ranking of `tasks.suspects`, the same whatever the model,
+- forest value: `models.Fixed(RandomForestClassifier(300, min_samples_leaf=3))`, out of bag,
+- Data-OOB, forest: the share of 800 trees (as in the paper) that have not seen the row and predict its label,
+- Data-OOB, logistic: the same of 100 bagged logistic regressions,
+- KNN-Shapley: soft labels, K by the best held-out accuracy of 1, 3, 5, 10, 20, 50,
+- and for each of five models (KNN, tree, RBF-SVM, logistic regression, forest of 100 trees) value: the local value,
+  `Nearest(10)`, `tol=0.2`; self-confidence and margin: of held-out probabilities; cleanlab issues and cleanlab quality:
+  `find_label_issues` filled up by quality, and `get_label_quality_scores`, from the same probabilities.
 
-With --rankings the columns are other ways to rank rows by their value and the agreement of their neighbours, by folds.
+With that, how well `p_wrong` is calibrated, what the list `p_wrong > 0.5` holds, and how often the interval of the
+number of wrong labels holds the true number. `--save FOLDER` keeps all of it, and `--tables FOLDER` prints it again and
+draws the reliability plot of the docs there.
 """
 
 from __future__ import annotations
@@ -25,148 +31,327 @@ from __future__ import annotations
 import argparse
 import os
 import warnings
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from cleanlab.filter import find_label_issues
-from cleanlab.rank import get_label_quality_scores
+from joblib import Parallel, delayed
 from sklearn import datasets
-from sklearn.model_selection import StratifiedKFold, cross_val_predict, train_test_split
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley import tasks
-from localshapley.models import named
+from localshapley.tasks.witnesses import judge_labels, judge_numbers
 
-MODELS = ("knn", "tree", "svm", "logistic")
+N_ROWS = 1000
+TABLES = ("precisions", "probabilities", "numbers")
+KINDS, RATES = ("uniform", "pairs", "boundary"), (0.05, 0.1, 0.2, 0.4)
+NAMES = ("breast_cancer", "digits", "mnist", "adult", "bank", "pol", "2dplanes", "wine")
 CATEGORIES = (
     "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country",
 )  # fmt: skip
-WRONG = 0.1
-SETTINGS: dict[str, Any] = {"support": ls.supports.Nearest(10), "tol": 0.2, "progress": False}
-
-
-def adult() -> tuple[np.ndarray, np.ndarray]:
-    """2,000 rows of Adult, numbers standardised and categories one column each."""
-    file = next(Path(os.environ["LOCALSHAPLEY_DATA"]).rglob("adult.tsv.gz"))
-    table = pd.read_csv(file, sep="\t").sample(2000, random_state=0)
-    y = table.pop("target").to_numpy()
-    numbers = StandardScaler().fit_transform(table.drop(columns=list(CATEGORIES)))
-    return np.hstack([numbers, pd.get_dummies(table[list(CATEGORIES)].astype(str)).to_numpy(float)]), y
-
-
-def bundled(name: str) -> tuple[np.ndarray, np.ndarray]:
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return StandardScaler().fit_transform(X), y
-
-
-DATA = {
-    "Breast Cancer": lambda: bundled("breast_cancer"),
-    "digits": lambda: bundled("digits"),
-    "Adult, 2,000 rows": adult,
+MODELS: dict[str, Any] = {
+    "knn": KNeighborsClassifier(),
+    "tree": DecisionTreeClassifier(random_state=0),
+    "svm": SVC(),
+    "logistic": LogisticRegression(max_iter=300),
+    "forest": RandomForestClassifier(random_state=0),
 }
 
 
-def flipped(y: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Labels of which a tenth are another class, and where they are."""
-    wrong = np.zeros(len(y), dtype=bool)
-    wrong[rng.choice(len(y), round(WRONG * len(y)), replace=False)] = True
-    classes = np.unique(y)
-    return np.where(wrong, [rng.choice(classes[classes != label]) for label in y], y), wrong
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """All rows of a data set, numbers standardised and categories one column each."""
+    if name in ("breast_cancer", "digits", "wine"):
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        return StandardScaler().fit_transform(X), y
+    if name == "mnist":
+        images = ls.datasets.load("mnist")
+        return np.asarray(images.X, dtype=float).reshape(len(images.X), -1) / 255, np.asarray(images.y)
+    if name == "adult":
+        table = read("adult.tsv.gz", "\t")
+        y = table.pop("target").to_numpy()
+        return encoded(table.astype(dict.fromkeys(CATEGORIES, str))), y
+    if name == "bank":
+        table = read("bank.csv", ";")
+        y = np.unique(table.pop("y"), return_inverse=True)[1]
+        return encoded(table), y
+    table = read({"pol": "201_pol.tsv.gz", "2dplanes": "215_2dplanes.tsv.gz"}[name], "\t")
+    y = table.pop("target").to_numpy()
+    return encoded(table), (y > np.median(y)).astype(int)
 
 
-def precision(rows: Any, wrong: np.ndarray) -> float:
-    return float(wrong[np.asarray(rows)].mean())
+def read(name: str, sep: str) -> pd.DataFrame:
+    return pd.read_csv(next(Path(os.environ["LOCALSHAPLEY_DATA"]).rglob(name)), sep=sep)
 
 
-def found(v: ls.Valuation, X: np.ndarray, y: np.ndarray, knn: np.ndarray, wrong: np.ndarray) -> dict[str, float]:
-    n = int(wrong.sum())
-    return {
-        "suspects": precision(tasks.suspects(v, y, X=X, n=n).index, wrong),
-        "value": precision(v.bottom(n).index, wrong),
-        "KNN-Shapley": precision(np.argsort(knn, kind="stable")[:n], wrong),
-    }
+def encoded(table: pd.DataFrame) -> np.ndarray:
+    numbers = table.select_dtypes("number")
+    scaled, words = StandardScaler().fit_transform(numbers), table.drop(columns=numbers.columns)
+    return np.hstack([scaled, pd.get_dummies(words).to_numpy(float)]) if words.shape[1] else scaled
 
 
-def by_folds(X: np.ndarray, y: np.ndarray, wrong: np.ndarray, model: str, seed: int) -> dict[str, float]:
-    """No clean label anywhere."""
+def flipped(X: np.ndarray, y: np.ndarray, kind: str, rate: float, rng: np.random.Generator) -> Any:
+    """Labels of which some are another class, and where they are."""
+    n, k = len(y), round(rate * len(y))
+    p = cross_val_predict(LogisticRegression(max_iter=300), X, y, cv=5, method="predict_proba")
+    top = np.sort(p, axis=1)
+    pool = np.argsort(top[:, -1] - top[:, -2])[: max(k, n // 2)] if kind == "boundary" else np.arange(n)
+    where, new, classes = rng.choice(pool, k, replace=False), y.copy(), np.unique(y)
+    p[np.arange(n), y] = -1
+    if kind == "uniform":
+        new[where] = [rng.choice(classes[classes != y[i]]) for i in where]
+    elif kind == "pairs":
+        new[where] = np.array([p[y == c].mean(axis=0).argmax() for c in classes])[y[where]]
+    else:
+        new[where] = p[where].argmax(axis=1)
+    return new, np.isin(np.arange(n), where)
+
+
+def rankings(X: np.ndarray, y: np.ndarray, seed: int) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Model, method, and a number for each row that is low where the label looks wrong."""
     folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
-    v = ls.value(X, y, model=model, cv=folds, seed=seed, **SETTINGS)
-    knn = np.zeros(len(y))
-    for train, test in folds:
-        knn[train] += ls.baselines.knn_shapley(X[train], y[train], X[test], y[test], progress=False).values
-    estimator = named(model, regression=False)
-    estimator = estimator if model != "svm" else SVC(probability=True, random_state=0)
-    held_out = cross_val_predict(estimator, X, y, cv=folds, method="predict_proba")
-    return found(v, X, y, knn, wrong) | by_cleanlab(y, held_out, wrong)
+    fixed = ls.models.Fixed(RandomForestClassifier(300, min_samples_leaf=3, random_state=seed))
+    yield "any", "forest value", ls.value(X, y, model=fixed, cv="oob", progress=False, n_jobs=1).values
+    yield "any", "Data-OOB, forest", data_oob(RandomForestClassifier(800, random_state=seed), X, y)
+    yield (
+        "any",
+        "Data-OOB, logistic",
+        data_oob(BaggingClassifier(LogisticRegression(max_iter=300), 100, random_state=seed), X, y),
+    )
+    yield "any", "KNN-Shapley", knn_shapley(X, y, folds)
+    for name, model in MODELS.items():
+        settings: dict[str, Any] = {"support": ls.supports.Nearest(10), "tol": 0.2, "progress": False, "n_jobs": 1}
+        yield name, "value", ls.value(X, y, model=model, cv=folds, seed=seed, **settings).values
+        model = SVC(probability=True, random_state=0) if name == "svm" else model
+        p = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
+        yield name, "self-confidence", p[np.arange(len(y)), y]
+        yield name, "margin", margin(p, y)
+        yield from ((name, method, order) for method, order in cleanlab(p, y))
 
 
-def by_cleanlab(y: np.ndarray, held_out: np.ndarray, wrong: np.ndarray) -> dict[str, float]:
-    """The rows that cleanlab calls issues first, and those of lowest label quality."""
-    codes, n = np.unique(y, return_inverse=True)[1], int(wrong.sum())
-    issues = find_label_issues(codes, held_out, return_indices_ranked_by="self_confidence", n_jobs=1)
-    by_quality = np.argsort(get_label_quality_scores(codes, held_out), kind="stable")
-    filled = np.concatenate([issues, by_quality[~np.isin(by_quality, issues)]])
-    return {"cleanlab issues": precision(filled[:n], wrong), "cleanlab quality": precision(by_quality[:n], wrong)}
+def margin(p: np.ndarray, y: np.ndarray) -> np.ndarray:
+    others = np.where(np.arange(p.shape[1]) == y[:, None], -np.inf, p)
+    return p[np.arange(len(y)), y] - others.max(axis=1)
 
 
-def by_ranking(X: np.ndarray, y: np.ndarray, wrong: np.ndarray, model: str, seed: int) -> dict[str, float]:
-    """Ways to put value and agreement together."""
-    v = ls.value(X, y, model=model, cv=5, seed=seed, **SETTINGS)
-    agreement = {k: tasks.suspects(v, y, X=X, n=len(y), n_neighbours=k)["agreement"].sort_index() for k in (5, 10, 20)}
-    value, near = v.to_frame()["value"], agreement[10]
-    ways = {f"sum, {k} neighbours": value / value.std() + share / share.std() for k, share in agreement.items()}
-    ways |= {
-        "value": value,
-        "value per test row": value / np.maximum(v.n_tests, 1),
-        "value × disagreement": value * (1 - near),
-        "sum of ranks": value.rank() + near.rank(),
-        "neighbours, then value": near + 1e-6 * value.rank(pct=True),
+def data_oob(bag: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Share of the models that have not seen a row and predict its label."""
+    bag.fit(X, y)
+    right, n = np.zeros(len(y)), np.zeros(len(y))
+    for model, seen in zip(bag.estimators_, bag.estimators_samples_, strict=True):
+        out = np.setdiff1d(np.arange(len(y)), seen)
+        right[out] += bag.classes_[model.predict(X[out]).astype(int)] == y[out]
+        n[out] += 1
+    return right / np.maximum(n, 1)
+
+
+def knn_shapley(X: np.ndarray, y: np.ndarray, folds: Any) -> np.ndarray:
+    accuracy = {
+        k: (cross_val_predict(KNeighborsClassifier(k), X, y, cv=folds) == y).mean() for k in (1, 3, 5, 10, 20, 50)
     }
-    return {way: precision(np.argsort(order, kind="stable")[: wrong.sum()], wrong) for way, order in ways.items()}
+    model = KNeighborsClassifier(max(accuracy, key=accuracy.__getitem__))
+    return ls.value(X, y, model=model, support=ls.supports.Everything(), cv=folds, progress=False, n_jobs=1).values
 
 
-def by_clean_tests(X: np.ndarray, y: np.ndarray, wrong: np.ndarray, true: np.ndarray, model: str, seed: int) -> dict:
-    """30 % of the rows with true labels are the test rows of the others."""
-    train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=true)
-    data = X[train], y[train], X[test], true[test]
-    v = ls.value(*data, model=model, seed=seed, **SETTINGS)
-    knn = ls.baselines.knn_shapley(*data, progress=False).values
-    return found(v, X[train], y[train], knn, wrong[train])
+def cleanlab(p: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    from cleanlab.filter import find_label_issues
+    from cleanlab.rank import get_label_quality_scores
+
+    quality = get_label_quality_scores(y, p)
+    issues = find_label_issues(y, p, return_indices_ranked_by="self_confidence", n_jobs=1)
+    ranked = quality + 10.0
+    ranked[issues] = np.arange(len(issues)) / len(y)
+    yield "cleanlab issues", ranked
+    yield "cleanlab quality", quality
 
 
-def compared(X: np.ndarray, y: np.ndarray, wrong: np.ndarray, true: np.ndarray, model: str, seed: int) -> dict:
-    """Folds and clean tests side by side."""
-    tests = by_clean_tests(X, y, wrong, true, model, seed)
-    return by_folds(X, y, wrong, model, seed) | {f"{name}, clean": share for name, share in tests.items()}
+def run(name: str, kind: str, rate: float, seed: int, end: float) -> tuple[list[dict[str, Any]], Any, Any] | None:
+    """Precisions of all methods; and of ours, probabilities and the number of wrong labels."""
+    if perf_counter() > end:
+        return None
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng([seed, NAMES.index(name), KINDS.index(kind), round(100 * rate)])
+    X, y = load(name)
+    rows = rng.permutation(len(y))[:N_ROWS]
+    X, y = X[rows], np.unique(y[rows], return_inverse=True)[1]
+    y, wrong = flipped(X, y, kind, rate, rng)
+    about = {"data": name, "flips": kind, "rate": rate, "seed": seed}
+    judged = judge_labels(X, y, seed=seed)
+    assert judged is not None
+    found = []
+    for model, method, order in [("any", "suspects", -judged.suspicion), *rankings(X, y, seed)]:
+        worst = np.argsort(order, kind="stable")[: wrong.sum()]
+        found.append(about | {"model": model, "method": method, "precision": wrong[worst].mean()})
+    ours = pd.DataFrame({"p_wrong": judged.p_wrong.astype(np.float32), "wrong": wrong}).assign(**about)
+    number = about | dict(zip(("about", "low", "high"), judged.n_wrong, strict=True)) | {"true": int(wrong.sum())}
+    return found, ours, number
+
+
+def calibration_error(judged: pd.DataFrame) -> float:
+    """Mean distance between what is predicted and what is true in ten bins of `p_wrong`, by their rows."""
+    bins = judged.groupby(np.minimum((10 * judged["p_wrong"]).astype(int), 9))
+    sizes, gap = bins.size(), (bins["p_wrong"].mean() - bins["wrong"].mean()).abs()
+    return float((gap * sizes).sum() / sizes.sum())
+
+
+def report(found: pd.DataFrame, judged: pd.DataFrame, numbers: pd.DataFrame) -> None:
+    """Print the tables."""
+    unknown = judged["p_wrong"].isna()
+    print(f"in {unknown.sum() / len(judged):.1%} of the rows nothing is learnt, and p_wrong is not known")
+    judged = judged[~unknown]
+    found = found.assign(who=found["method"] + np.where(found["model"] == "any", "", " of " + found["model"]))
+    wide = found.pivot_table(index=["data", "flips", "rate"], columns="who", values="precision")
+    for by in ("data", "flips", "rate"):
+        print(f"\n{markdown(by_method(found, wide.groupby(by).mean()))}")
+    rivals = wide.drop(columns="suspects")
+    lead = wide["suspects"] - rivals.max(axis=1)
+    error = found.groupby(["who", "data", "flips", "rate"])["precision"].sem().mean()
+    print(f"\n{len(wide)} lines, standard error of a line about {error:.3f}, {rivals.shape[1]} rivals in each")
+    print(f"suspects: best or equal in {(lead >= 0).sum()} lines, within 0.03 of the best in {(lead >= -0.03).sum()}")
+    regret = pd.DataFrame({who: wide.max(axis=1) - wide[who] for who in wide}).agg(["mean", "max"]).T
+    print(f"\nbehind the best of the line\n{markdown(regret.sort_values('mean').head(8))}")
+    behind = pd.DataFrame({"suspects": wide["suspects"], "best": rivals.max(axis=1), "who": rivals.idxmax(axis=1)})
+    print(f"\nlines where another is ahead by more than 0.03\n{markdown(behind[lead < -0.03])}")
+    keys = ["flips", "rate"]
+    covers = numbers["true"].between(numbers["low"], numbers["high"])
+    judged = judged.assign(listed=judged["p_wrong"] > 0.5)
+    quality = {
+        "calibration error": judged.groupby(keys)[["p_wrong", "wrong"]].apply(calibration_error),
+        "listed": judged.groupby(keys)["listed"].mean(),
+        "of these wrong": judged[judged["listed"]].groupby(keys)["wrong"].mean(),
+        "of the wrong listed": judged[judged["wrong"]].groupby(keys)["listed"].mean(),
+        "estimated rate": (numbers["about"] * numbers["rate"] / numbers["true"])
+        .groupby([numbers[key] for key in keys])
+        .mean(),
+        "interval covers": numbers.assign(covers=covers).groupby(keys)["covers"].mean(),
+    }
+    print(f"\ncalibration error over all rows {calibration_error(judged):.3f}\n{markdown(pd.DataFrame(quality))}")
+
+
+def by_method(found: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """A line for each method; of those that depend on a model the mean over the models, and the best of them."""
+    lines = {}
+    for method, part in found.groupby("method"):
+        of = part["who"].unique().tolist()
+        best = table[of].mean().idxmax()
+        lines[method if len(of) == 1 else f"{method}, mean of five models"] = table[of].mean(axis=1)
+        if len(of) > 1:
+            lines[best] = table[best]
+    return pd.DataFrame(lines).T.assign(mean=lambda t: t.mean(axis=1)).sort_values("mean", ascending=False)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """A table with three decimals."""
+    flat = table.reset_index()
+    lines = [list(map(str, flat.columns)), ["---"] * flat.shape[1]]
+    lines += [[f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in flat.to_numpy()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def draw(judged: pd.DataFrame, path: Path) -> None:
+    """The reliability plot."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
+    judged = judged[judged["p_wrong"].notna()]
+    for ax, kind in zip(axes, KINDS, strict=True):
+        for rate, part in judged[judged["flips"] == kind].groupby("rate"):
+            bins = part.groupby(np.minimum((10 * part["p_wrong"]).astype(int), 9))
+            means, sizes = bins[["p_wrong", "wrong"]].mean(), bins.size()
+            means = means[sizes >= 30]
+            ax.plot(means["p_wrong"], means["wrong"], marker="o", markersize=3, label=f"{100 * rate:.0f} % wrong")
+        ax.plot([0, 1], [0, 1], color="gray", linewidth=0.8, linestyle=":")
+        ax.set(title=kind, xlabel="p_wrong", aspect="equal")
+    axes[0].set_ylabel("share that is wrong")
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=150)
+
+
+def wrong_numbers(n_seeds: int) -> None:
+    """Regression: targets of some rows are another row's, or shifted by 1 to 3 standard deviations."""
+    lines = []
+    names, kinds, rates = ("diabetes", "friedman", "pol", "2dplanes"), ("other", "shifted"), (0.05, 0.1, 0.2)
+    for name, kind, rate, seed in product(names, kinds, rates, range(n_seeds)):
+        rng = np.random.default_rng([seed, round(100 * rate)])
+        X, true = table_of_numbers(name, seed)
+        rows = rng.permutation(len(true))[:N_ROWS]
+        X, y = StandardScaler().fit_transform(X[rows]), true[rows].astype(float)
+        where = rng.choice(len(y), round(rate * len(y)), replace=False)
+        other = rng.permutation(y)[: len(where)]
+        shift = rng.choice([-1, 1], len(where)) * rng.uniform(1, 3, len(where)) * y.std()
+        y[where] = other if kind == "other" else y[where] + shift
+        wrong = np.isin(np.arange(len(y)), where)
+        judged = judge_numbers(X, y, seed=seed)
+        assert judged is not None
+        forest = RandomForestRegressor(300, min_samples_leaf=3, max_features=1 / 3, random_state=seed)
+        folds = list(KFold(5, shuffle=True, random_state=seed).split(X))
+        ways = {
+            "suspects": -judged.suspicion,
+            "value, KNN": ls.value(X, y, model="knn", cv=folds, progress=False).values,
+            "forest value": ls.value(X, y, model=ls.models.Fixed(forest), cv="oob", progress=False).values,
+            "residual, forest out of bag": -np.abs(y - forest.set_params(oob_score=True).fit(X, y).oob_prediction_),
+            "residual, ridge": -np.abs(
+                y - cross_val_predict(ls.models.named("ridge", regression=True), X, y, cv=folds)
+            ),
+        }
+        found = {way: wrong[np.argsort(order, kind="stable")[: len(where)]].mean() for way, order in ways.items()}
+        listed = judged.p_wrong > 0.5
+        said = {"listed": listed.mean(), "of these wrong": wrong[listed].mean() if listed.any() else np.nan}
+        lines.append({"data": name, "wrong": kind, "rate": rate} | found | said)
+    table = pd.DataFrame(lines)
+    print(markdown(table.groupby(["data", "wrong"]).mean(numeric_only=True).drop(columns="rate")))
+    print(f"\n{markdown(table.groupby(['wrong', 'rate']).mean(numeric_only=True))}")
+
+
+def table_of_numbers(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    if name == "diabetes":
+        return datasets.load_diabetes(return_X_y=True)
+    if name == "friedman":
+        return datasets.make_friedman1(N_ROWS, noise=1, random_state=seed)
+    table = read({"pol": "201_pol.tsv.gz", "2dplanes": "215_2dplanes.tsv.gz"}[name], "\t")
+    y = table.pop("target").to_numpy(float)
+    return table.to_numpy(float), y
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="part of the name of a data set")
-    parser.add_argument("--rankings", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--minutes", type=float, default=600, help="start no run after this time")
+    parser.add_argument("--numbers", action="store_true")
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--tables", type=Path)
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    headed = False
-    for name, model in product([name for name in DATA if arguments.only in name], MODELS):
-        X, true = DATA[name]()
-        runs = []
-        for seed in range(arguments.seeds):
-            y, wrong = flipped(true, np.random.default_rng(seed))
-            run = (
-                by_ranking(X, y, wrong, model, seed) if arguments.rankings else compared(X, y, wrong, true, model, seed)
-            )
-            runs.append(run)
-        means = pd.DataFrame(runs).mean()
-        if not headed:
-            print(f"| data | model | {' | '.join(means.index)} |\n|---|---|" + "---:|" * len(means))
-            headed = True
-        print(f"| {name} | {model} | " + " | ".join(f"{mean:.3f}" for mean in means) + " |", flush=True)
+    if arguments.numbers:
+        warnings.simplefilter("ignore")
+        wrong_numbers(arguments.seeds)
+        return
+    if arguments.tables is not None:
+        found, judged, numbers = (pd.read_parquet(arguments.tables / f"{name}.parquet") for name in TABLES)
+        draw(judged, arguments.tables / "reliability.png")
+        report(found, judged, numbers)
+        return
+    end = perf_counter() + 60 * arguments.minutes
+    names = [name for name in NAMES if arguments.only in name]
+    runs = [(n, k, r, s) for s, n, k, r in product(range(arguments.seeds), names, KINDS, RATES)]
+    done = [one for one in Parallel(arguments.jobs)(delayed(run)(*one, end) for one in runs) if one is not None]
+    print(f"{len(done)} of {len(runs)} runs")
+    found = pd.DataFrame([line for lines, _, _ in done for line in lines])
+    judged, numbers = pd.concat([ours for _, ours, _ in done]), pd.DataFrame([number for _, _, number in done])
+    if arguments.save is not None:
+        for name, table in zip(TABLES, (found, judged, numbers), strict=True):
+            table.to_parquet(arguments.save / f"{name}.parquet", index=False, compression="zstd")
+    report(found, judged.reset_index(drop=True), numbers)
 
 
 if __name__ == "__main__":

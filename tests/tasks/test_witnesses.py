@@ -44,7 +44,7 @@ def margin(p, y):
 
 def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say(wine):
     X, y, *_, judged = wine
-    X = StandardScaler().fit_transform(X).round(6)
+    X = StandardScaler().fit_transform(X).clip(-3, 3).round(6)
     quantiles = np.quantile(X, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], axis=0)
     X = X[:, np.lexsort(np.vstack([quantiles, (y - y.mean()) @ X / len(y)]).round(6))]
     order = np.lexsort(np.column_stack([digest_cells(X), digest_labels(y)]).T)
@@ -125,6 +125,15 @@ def test_copies_are_judged_alike(wine):
     judged = judge_labels(np.vstack([X, X[:20]]), np.r_[y, y[:20]])
     assert (judged.suspicion[:20] == judged.suspicion[178:]).all()
     assert (judged.p_wrong[:20] == judged.p_wrong[178:]).all()
+
+
+def test_rare_categories_and_outliers_do_not_outweigh_the_rest():
+    X, y, *_ = with_flips(load_wine, 0.0)
+    X[5, 2], rare = 1e6, (np.arange(len(y)) == 9) * 8.0
+    alike = witnesses._alike(np.column_stack([X, rare]))
+    assert np.abs(alike).max() == 3
+    assert sorted(set(alike[:, -1])) == [0, 1]
+    assert np.abs(alike[:, 0].mean()) < 0.02
 
 
 def test_rare_classes_are_not_judged():

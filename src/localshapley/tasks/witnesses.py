@@ -98,7 +98,7 @@ def _in_any_order(X: Any, y: AnyArray, judge: Callable[[Any, AnyArray, Ints], Ju
     They are rounded, as the last digits of a mean depend on the order in which it is summed up. Columns are put into an
     order that depends on their contents, too. Equal rows with equal labels share what is said of them.
     """
-    X = np.round(standardised(filled(X)), 6)
+    X = np.round(_alike(filled(X)), 6)
     if not sparse.issparse(X):
         of_columns = np.vstack([np.quantile(X, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], axis=0), (y - y.mean()) @ X / len(y)])
         X = np.ascontiguousarray(X[:, np.lexsort(of_columns.round(6))])
@@ -183,8 +183,22 @@ def standardised(X: Any) -> Any:
     return StandardScaler(with_mean=not sparse.issparse(X)).fit_transform(X)
 
 
+def _alike(X: Any) -> Any:
+    """Columns of one scale: those of two values from 0 to 1, all others in standard deviations, cut off at 3.
+
+    So neither a rare category nor an outlier outweighs everything else; sparse tables are only standardised.
+    """
+    out = standardised(X)
+    if not sparse.issparse(X):
+        low, high = X.min(axis=0), X.max(axis=0)
+        two = (low < high) & ((low == X) | (high == X)).all(axis=0)
+        out[:, two] = (X[:, two] - low[two]) / (high[two] - low[two])
+        out[:, ~two] = np.clip(out[:, ~two], -3, 3)
+    return out
+
+
 def _gamma(X: Any) -> float:
-    """One over the number of columns that vary: scikit-learn's "scale", for sparse tables too."""
+    """One over the number of columns that vary, as scikit-learn's "scale" has it for standardised columns."""
     lowest, highest = (np.asarray(end.todense() if sparse.issparse(end) else end) for end in (X.min(0), X.max(0)))
     return 1 / max(int((lowest < highest).sum()), 1)
 

@@ -141,7 +141,7 @@ def _read_train(run: Run, notes: list[str]) -> pd.DataFrame:
     named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
     for option, name in [*named, *(("--category", name) for name in run.category or [])]:
         if name is not None and name not in train.columns:
-            raise _no_column(option, name, train, run.train)
+            raise no_column(option, name, train, run.train)
     return _with_target(train, run.train, run.target, notes) if run.drop_missing_target else train
 
 
@@ -165,14 +165,15 @@ def named_rows(table: pd.DataFrame, path: Path, name: str | None) -> pd.DataFram
     if name is None:
         return table.reset_index(drop=True).rename_axis("row")
     if name not in table.columns:
-        raise _no_column("--id", name, table, path)
+        raise no_column("--id", name, table, path)
     repeated = table[name][table[name].duplicated()]
     if len(repeated):
         raise LocalShapleyError(f"--id {name}: {repeated.iloc[0]!r} names more than one row; names must be unique.")
     return table.set_index(name)
 
 
-def _no_column(option: str, name: str, table: pd.DataFrame, path: Path) -> InvalidArgumentError:
+def no_column(option: str, name: str, table: pd.DataFrame, path: Path) -> InvalidArgumentError:
+    """Make the error for a column that a table does not have."""
     return InvalidArgumentError(f"{path} has no such column: {unknown_name(option, name, table.columns)}")
 
 

@@ -11,7 +11,7 @@ import localshapley as ls
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the values and the report.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the table, the values and the report.")] = Path("demo"),
     seed: Annotated[int, typer.Option(help="Seed of the split and of the flipped labels.")] = 0,
 ) -> None:
     """Value the bundled Breast Cancer data, with some labels flipped on purpose, and write a report."""
@@ -37,7 +37,9 @@ def demo(
 
     out.mkdir(parents=True, exist_ok=True)
     rows = pd.DataFrame(data.X, columns=data.feature_names).round(2)
-    rows.insert(0, "label flipped", np.isin(np.arange(len(y)), flipped))
+    table = rows.assign(diagnosis=y)
+    table.insert(0, "label flipped", np.isin(np.arange(len(y)), flipped))
+    table.to_csv(out / "table.csv", index=False)
     valuation.to_frame().to_csv(out / "values.csv")
     suspects = ls.tasks.suspects(valuation, y, X=data.X)
     ls.report.write_report(
@@ -46,6 +48,7 @@ def demo(
         rows,
         y=y,
         target="diagnosis",
+        table=table,
         levels=plan.levels,
         suspects=suspects,
         mending=ls.tasks.mending(valuation, suspects, data.X, y, data.X_test, y_test, model=model)
@@ -53,4 +56,8 @@ def demo(
         else None,
         title="Breast Cancer, 5 % of labels flipped",
     )
-    typer.echo(f"Wrote {out / 'values.csv'} and {out / 'report.html'}.")
+    typer.echo(f"Wrote {out / 'table.csv'}, {out / 'values.csv'} and {out / 'report.html'}.")
+    typer.echo(
+        "Decide on the suspects in the report and save decisions.csv; this makes the mended table:\n"
+        f"  localshapley apply {out / 'table.csv'} decisions.csv --target diagnosis --out {out / 'mended.csv'}"
+    )

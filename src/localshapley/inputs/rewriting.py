@@ -95,7 +95,8 @@ def _rewritten(
         text = file.read()
     mark = "\ufeff" if text.startswith("\ufeff") else ""
     text = text[len(mark) :]
-    lines = [(start, spans) for start, spans in _lines(text, how["sep"]) if text[start : spans[-1][1]].strip()]
+    blank = " \t".replace(how["sep"], "")  # of lines that pandas skips
+    lines = [(start, spans) for start, spans in _lines(text, how["sep"]) if text[start : spans[-1][1]].strip(blank)]
     header, lines = lines[0], lines[1:]
     unnamed = max(len(lines[0][1]) - len(header[1]), 0) if how.get("index_col") is None else 0
     place = [str(name) for name in table.columns].index(target)
@@ -127,10 +128,8 @@ def _lines(text: str, separator: str) -> Iterator[tuple[int, Spans]]:
             place += 1
         while True:
             found = cell.match(text, place)
-            assert found is not None
-            end = after.match(text, found.end())
-            if end is None:  # a quote that does not end
-                raise LocalShapleyError(f"a quotation mark in line {text.count(chr(10), 0, place) + 1} does not end.")
+            end = after.match(text, found.end() if found else place)
+            assert found is not None and end is not None  # noqa: PT018 - for mypy: both match anywhere
             spans.append(found.span())
             place = end.end()
             if end["more"] is None:

@@ -15,6 +15,8 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Column, Table, any_column, as_table, extra, number_column, text, text_column
 
 MAX_ROWS = 500
+EVIDENCE = ("p wrong", "suspicion", "agreement", "value", "std. error", "owner")
+"""Columns that speak for or against a suspect, where they are there."""
 
 
 class Suspects(Section):
@@ -41,7 +43,9 @@ class Suspects(Section):
         return {"suspects": summary["table"]}
 
     def data(self, summary: dict[str, Any]) -> Any:
-        return summary["bench"]
+        names = [column["name"] for column in summary["table"]["columns"]]
+        evidence = [names.index(name) for name in EVIDENCE if name in names]
+        return None if summary["bench"] is None else summary["bench"] | {"evidence": evidence}
 
 
 def _command(rows: Rows) -> str:

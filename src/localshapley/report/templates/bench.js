@@ -211,10 +211,8 @@ function startBench({ make, show }, list, data) {
     if (image >= 0) { picture.src = `data:image/png;base64,${suspect.row[image]}`; picture.alt = `image of row ${suspect.row[0]}`; }
     claim.replaceChildren(`${target}  `, make("b", { dir: "auto" }, suspect.label || "(empty)"));
     if (suspect.suggested) claim.append("  suggested  ", make("b", { dir: "auto", className: "suggested" }, suspect.suggested));
-    facts.replaceChildren(...["p wrong", "suspicion", "agreement", "value", "std. error", "owner"].flatMap((name) => {
-      const at = columns.findIndex((column) => column.name === name);
-      return at < 0 || suspect.row[at] === null ? [] : [make("div", {}, make("dt", {}, name), make("dd", {}, show(suspect.row[at], columns[at])))];
-    }));
+    facts.replaceChildren(...data.evidence.filter((at) => suspect.row[at] !== null).map((at) =>
+      make("div", {}, make("dt", {}, columns[at].name), make("dd", {}, show(suspect.row[at], columns[at])))));
     say(keeping, `Keep “${suspect.label}”`);
     say(relabelling, suspect.suggested ? `Relabel “${suspect.suggested}”` : "Nothing suggested");
     relabelling.disabled = !suspect.suggested || suspect.suggested === suspect.label;

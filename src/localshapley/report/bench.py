@@ -176,13 +176,15 @@ def _cells(column: pd.Series, places: Ints) -> tuple[float | int | None, list[li
         finite = numbers[np.isfinite(numbers)]
         if np.abs(finite).max(initial=0) < MAX_NUMBER and np.isinf(numbers).sum() == 0:
             with np.errstate(over="ignore"):
-                return number(float(finite.std())) if len(finite) else None, [[_exact(cell) for cell in some]]
+                return number(float(finite.std())) if len(finite) else None, [
+                    [_exact(cell) for cell in some.to_numpy()]
+                ]
     return None, [[text(cell, length) for cell in some] for length in (LONG_TEXT, MAX_TEXT)]
 
 
 def _exact(cell: Any) -> int | float | None:
-    """A number with the digits that it has in the user's table."""
+    """A number with the digits that it has in the user's table, without those that arithmetic adds."""
     if pd.isna(cell):
         return None
-    exact = float(str(cell))  # a number of single precision has fewer digits
+    exact = float(f"{float(str(cell)):.12g}")  # a number of single precision has fewer digits
     return int(exact) if exact == int(exact) else exact

@@ -96,7 +96,9 @@ function startBench({ make, show }, list, data) {
 
   const back = button("Previous", "←", () => step(-1)), next = button("Next", "→", () => step(1));
   const where = make("span", { className: "soft" }), title = make("h3", { dir: "auto" });
-  const picture = make("img", { className: "picture", alt: "" }), claim = make("p", { className: "claim" }), facts = make("dl", { className: "facts" });
+  const image = columns.findIndex((column) => column.kind === "image");
+  const pictures = image < 0 ? [] : [make("img", { className: "picture" })];
+  const claim = make("p", { className: "claim" }), facts = make("dl", { className: "facts" });
   const keeping = button("", "K", () => decide("keep")), relabelling = button("", "R", () => decide("relabel", now().suggested));
   const dropping = button("Drop", "D", () => decide("drop")), clearing = button("Undecided", "U", () => decide(null));
   const other = make("input", { type: "text", dir: "auto", autocomplete: "off", placeholder: `another ${what}` });
@@ -114,7 +116,7 @@ function startBench({ make, show }, list, data) {
   const more = make("button", { type: "button", className: "button", onclick: () => { wide = !wide; compare(now()); } });
   const spoken = make("p", { className: "unseen" });
   spoken.setAttribute("aria-live", "polite");
-  const inside = make("div", {}, make("div", { className: "claims" }, picture, make("div", {}, title, claim, facts)), decisions, beside, make("p", {}, more));
+  const inside = make("div", {}, make("div", { className: "claims" }, ...pictures, make("div", {}, title, claim, facts)), decisions, beside, make("p", {}, more));
   const nothing = make("p", { hidden: true }, "No row fits the filters above.");
   const card = make("div", { className: "bench card", tabIndex: -1 },
     make("div", { className: "turn" }, back, where, next), nothing, inside, spoken);
@@ -205,10 +207,9 @@ function startBench({ make, show }, list, data) {
   }
 
   function tellRow(suspect) {
-    const record = decided(suspect), kind = record ? record[1] : null, image = columns.findIndex(({ kind: sort }) => sort === "image");
+    const record = decided(suspect), kind = record ? record[1] : null;
     title.textContent = `${columns[0].name} ${suspect.row[0]}`;
-    picture.hidden = image < 0;
-    if (image >= 0) { picture.src = `data:image/png;base64,${suspect.row[image]}`; picture.alt = `image of row ${suspect.row[0]}`; }
+    for (const picture of pictures) Object.assign(picture, { src: `data:image/png;base64,${suspect.row[image]}`, alt: `image of row ${suspect.row[0]}` });
     claim.replaceChildren(`${target}  `, make("b", { dir: "auto" }, suspect.label || "(empty)"));
     if (suspect.suggested) claim.append("  suggested  ", make("b", { dir: "auto", className: "suggested" }, suspect.suggested));
     facts.replaceChildren(...data.evidence.filter((at) => suspect.row[at] !== null).map((at) =>

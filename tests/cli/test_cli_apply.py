@@ -73,9 +73,9 @@ def test_the_score_before_and_after_and_what_is_said(command, answer, plants, re
     assert lines[0] == f"{len(made)} decisions on 100 rows"
     assert "  labels that were not in the table: unclear" in lines
     n_same = 100 - (len(made) - 1)
-    assert re.fullmatch(
-        rf"accuracy 0\.\d+ before, \S+ after: [+-]0\.\d+ \(standard error 0\.\d+\), on the {n_same} rows .*", lines[-2]
-    )
+    same = rf"  on the {n_same} rows that did not change: 0\.\d+, 0\.\d+: [+-]0\.\d+ \(standard error 0\.\d+\)"
+    assert re.fullmatch(same, lines[-3])
+    assert re.fullmatch(r"  on all rows of each table: 0\.\d+, 0\.\d+", lines[-2])
     assert lines[-1] == "Wrote clean.csv: 99 rows"
     assert "comparing the model before and after" in said.stderr
     document = answer("apply", *words, "--force", "--check", "--model", "tree", "--cv", "3")

@@ -138,8 +138,8 @@ def apply(
     >>> from localshapley import tasks
     >>> table = pd.DataFrame({"size": [1, 2, 9], "kind": ["a", "b", "b"]}, index=["x", "y", "z"])
     >>> made = pd.DataFrame(
-    ...     [("y", "relabel", "b", "a", "c8ec0ecf1b1b6f1e0"), ("z", "keep", "b", "b", "")],
-    ...     columns=["row", "decision", "old_label", "new_label", "contents"],
+    ...     [("y", "relabel", "b", "a"), ("z", "keep", "b", "b")],
+    ...     columns=["row", "decision", "old_label", "new_label"],
     ... ).assign(contents=tasks.contents(table[["size"]])[1:])
     >>> print(tasks.apply(table, made, target="kind"))
     2 decisions on 3 rows

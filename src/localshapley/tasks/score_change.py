@@ -32,6 +32,9 @@ class ScoreChange:
         Standard error of their difference, over the test rows.
     n_tests : int
         Rows that both were scored on: those that the decisions left as they were.
+    own_before, own_after : float
+        Each on all rows of its own table, with the labels there. Rows that are hard to predict, and got the label that
+        a model suggests or were dropped, make the second higher, whether that was right or not.
     """
 
     score: str
@@ -39,11 +42,17 @@ class ScoreChange:
     after: float
     stderr: float
     n_tests: int
+    own_before: float
+    own_after: float
 
     def __str__(self) -> str:
-        return (
-            f"{NAMES[self.score]} {self.before:.3f} before, {self.after:.3f} after: {self.after - self.before:+.3f} "
-            f"(standard error {self.stderr:.3f}), on the {self.n_tests:,} rows that did not change, held out in turn"
+        gain = f"{self.after - self.before:+.3f} (standard error {self.stderr:.3f})"
+        return "\n".join(
+            [
+                f"held-out {NAMES[self.score]} before and after",
+                f"  on the {self.n_tests:,} rows that did not change: {self.before:.3f}, {self.after:.3f}: {gain}",
+                f"  on all rows of each table: {self.own_before:.3f}, {self.own_after:.3f}",
+            ]
         )
 
 
@@ -75,16 +84,30 @@ def score_change(X: Any, labels: pd.Series, mended: pd.Series, *, model: Any, cv
     estimator, task = checked.model.estimator, checked.task
     if takes_kernel(estimator) or checked.folds is None:
         raise InvalidArgumentError("check needs a model of features and a number of folds, such as cv=5.")
-    losses = []
+    numbers = task.classes is None
+    fair, was, now = list[Floats](), list[Floats](), list[Floats]()
     for train, test in checked.folds:
-        same = test[is_same[test]]
-        if len(same):
-            held, ways = _safe_indexing(task.X, same), ((train, old), (train[is_left[train]], new))
-            predictions = [_predictions(estimator, task.X, y, rows, held, seed) for rows, y in ways]
-            losses.append(_losses(old[same], predictions, None if task.classes is not None else old[train]))
-    if not losses:
+        held, left = _safe_indexing(task.X, test), train[is_left[train]]
+        before, after = (
+            _predictions(estimator, task.X, y, rows, held, seed) for rows, y in ((train, old), (left, new))
+        )
+        same, stays = is_same[test], is_left[test]
+        guess = old[train].mean() if numbers else None
+        fair.append(_losses(old[test][same], [before[same], after[same]], guess))
+        was.append(_losses(old[test], [before], guess))
+        now.append(_losses(new[test][stays], [after[stays]], new[left].mean() if numbers else None))
+    if not is_same.any():
         raise LocalShapleyError("every row was changed; none is left to score the model on.")
-    return _compared(np.hstack(losses), "r2" if task.classes is None else "accuracy")
+    (one, two), (first,), (second,) = (_in_shares(np.hstack(losses), numbers) for losses in (fair, was, now))
+    return ScoreChange(
+        score="r2" if numbers else "accuracy",
+        before=1 - float(one.mean()),
+        after=1 - float(two.mean()),
+        stderr=stderr_of_mean(one - two),
+        n_tests=len(one),
+        own_before=1 - float(first.mean()),
+        own_after=1 - float(second.mean()),
+    )
 
 
 def _both(labels: pd.Series, mended: pd.Series) -> tuple[AnyArray, AnyArray]:
@@ -102,15 +125,13 @@ def _predictions(estimator: Any, X: Any, y: AnyArray, rows: Ints, held: Any, see
     return predict(train_reference(estimator, _safe_indexing(X, rows), y[rows], seed), held)
 
 
-def _losses(truth: AnyArray, predictions: list[AnyArray], numbers: AnyArray | None) -> Floats:
+def _losses(truth: AnyArray, predictions: list[AnyArray], guess: float | None) -> Floats:
     """Losses of the predictions, and of a constant guess for numbers, as the rows of a matrix."""
-    if numbers is None:
+    if guess is None:
         return np.array([predicted != truth for predicted in predictions], dtype=np.float64)
-    return np.array([(truth - predicted) ** 2 for predicted in (*predictions, np.full(len(truth), numbers.mean()))])
+    return np.array([(truth - predicted) ** 2 for predicted in (*predictions, np.full(len(truth), guess))])
 
 
-def _compared(losses: Floats, score: str) -> ScoreChange:
-    scale = 1.0 if score == "accuracy" else float(losses[-1].mean()) or 1.0
-    before, after = losses[:2] / scale
-    difference = stderr_of_mean(before - after)
-    return ScoreChange(score, 1 - float(before.mean()), 1 - float(after.mean()), difference, len(before))
+def _in_shares(losses: Floats, numbers: bool) -> Floats:
+    """Losses of predictions; squared errors as shares of the mean of those of the guess, which is the last row."""
+    return losses[:-1] / (float(losses[-1].mean()) or 1.0) if numbers else losses

@@ -13,7 +13,7 @@ from localshapley.errors import LocalShapleyError
 from localshapley.inputs.digests import digest_cells
 
 COLUMNS = ("row", "decision", "old_label", "new_label", "contents")
-"""Columns of a file of decisions; `script.js` writes the same."""
+"""Columns of a file of decisions; `bench.js` writes the same."""
 KEEP, RELABEL, DROP = WORDS = ("keep", "relabel", "drop")
 
 

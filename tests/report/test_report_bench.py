@@ -328,17 +328,23 @@ class TestData:
         same_ward = TABLE["ward"].to_numpy() == TABLE["ward"].iloc[z]
         near = [i for i in near if same_ward[i] and i != z]
         names = np.array(bench["names"])
-        _, _, _, _, own, against, alike = bench["suspects"][3]
+        _, _, _, _, own, against, alike, far = bench["suspects"][3]
         assert names[own] == TABLE.index[z]
         assert names[against].tolist() == [TABLE.index[i] for i in near if kind[i] != kind[z]][:5]
         assert len(alike) == 5
+        assert 0 < far[0] < far[1]  # as the label is wrong
         assert all(kind[TABLE.index.get_loc(name)] == kind[z] for name in names[alike])
 
-    def test_without_rows_the_neighbours_that_were_found(self):
+    def test_without_rows_or_with_too_many_the_neighbours_that_were_found(self, monkeypatch):
         v, found = make_suspects()
-        bench = self.bench(v, y=TABLE["kind"], suspects=found)
-        assert [np.array(bench["names"])[row[5]].tolist() for row in bench["suspects"]] == [["p40"]] * 8
-        assert bench["columns"] == []
+        none = self.bench(v, y=TABLE["kind"], suspects=found)
+        assert none["columns"] == []
+        monkeypatch.setattr("localshapley.report.bench.MAX_CELLS", 10)
+        many = self.bench(v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=found)
+        assert len(many["columns"]) == 3
+        for bench in (none, many):
+            assert [np.array(bench["names"])[row[5]].tolist() for row in bench["suspects"]] == [["p40"]] * 8
+            assert [row[6:] for row in bench["suspects"]] == [[[], [None, None]]] * 8
 
     def test_numbers_have_the_digits_of_the_table(self):
         v = valuation([-1.0, 1.0, 2.0])

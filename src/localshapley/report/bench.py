@@ -23,6 +23,8 @@ LONG_TEXT = 400
 """Maximum number of characters of a cell beside a suspect, if the column fits into the page."""
 MAX_LABELS = 1000
 """Maximum number of labels that are offered."""
+MAX_CELLS = 50_000_000
+"""Of a larger table, the neighbours that were found with the suspects are shown, and no others are looked for."""
 AT_ONCE = 2**22
 """Distances that are in memory at a time."""
 
@@ -84,7 +86,7 @@ def _valid(cell: Any) -> str:
 def _with_images(
     rows: Rows, suspects: pd.DataFrame, places: Ints, numbers: bool
 ) -> tuple[list[list[Any]], Ints, list[str]]:
-    """Rows to show, their images, and for each suspect where it and its nearest rows are among them."""
+    """Rows to show, their images, and for each suspect where it and its nearest rows are among them, and how far."""
     table = _as_numbers(rows)
     for n in N_NEAREST:
         beside = list(_nearest(rows, table, suspects, places, numbers, n))
@@ -95,7 +97,11 @@ def _with_images(
     else:
         images = []
     found = [
-        [int(np.searchsorted(near, z)), *(np.searchsorted(near, part).tolist() for part in pair)]
+        [
+            int(np.searchsorted(near, z)),
+            *(np.searchsorted(near, part).tolist() for part in pair),
+            [_distance(table, z, part) for part in pair],
+        ]
         for z, pair in zip(places, beside, strict=True)
     ]
     return found, near, images
@@ -134,6 +140,15 @@ def _first(away: Floats, n: int) -> Ints:
     return nearest[np.isfinite(away[nearest])]
 
 
+def _distance(table: Floats | None, z: int, part: Ints) -> float | int | None:
+    """Mean distance of a row to some others, in standard deviations."""
+    return (
+        number(float(np.linalg.norm(table[part] - table[z], axis=1).mean()))
+        if table is not None and len(part)
+        else None
+    )
+
+
 def _distances(some: Floats, table: Floats) -> Floats:
     """Squared Euclidean distances of some rows to all, without what is the same for all rows."""
     found: Floats = (table**2).sum(axis=1) - 2 * some @ table.T
@@ -145,7 +160,7 @@ def _as_numbers(rows: Rows) -> Floats | None:
     from sklearn.preprocessing import StandardScaler
 
     given = rows.given
-    if not given.shape[1]:
+    if not 0 < given.size <= MAX_CELLS:
         return None
     try:
         scaled: Floats = StandardScaler().fit_transform(prepare(given).X)

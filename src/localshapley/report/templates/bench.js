@@ -39,14 +39,14 @@ function startBench({ make, show }, list, data) {
   const { columns, rows } = list.table;
   const place = columns.findIndex((column) => column.choices);
   const suspects = new Map(rows.map((row, i) => {
-    const [name, label, suggested, contents, own, against, alike] = data.suspects[i];
-    return [row, { row, name, label, suggested, contents, own, against, alike }];
+    const [name, label, suggested, contents, own, against, alike, far] = data.suspects[i];
+    return [row, { row, name, label, suggested, contents, own, against, alike, far }];
   }));
   const byName = new Map([...suspects.values()].map((suspect) => [suspect.name, suspect]));
   const words = { keep: "keep", relabel: "relabel", drop: "drop" };
   const target = columns[columns.findIndex((column) => column.name === "suggested") - 1].name;
   const what = data.numbers ? "number" : "label";
-  const FEW = 12;
+  const FEW = data.columns.length > 20 ? 12 : 20;
   let choices = new Map(), current = rows[0], past = [], wide = false, chosen = rows;
 
   /* What was decided: by the name of a row, its decision, old label, new label and contents. */
@@ -227,7 +227,12 @@ function startBench({ make, show }, list, data) {
 
   /* The row and its nearest rows side by side, a line for each column of the table. */
   function compare(suspect) {
-    const groups = [["this row", [suspect.own]], [data.numbers ? "nearest rows" : `nearest with another ${what}`, suspect.against], [`nearest with the same ${what}`, suspect.alike]].filter(([, some]) => some.length);
+    const far = suspect.far.map((x) => (x === null ? "" : `, mean distance ${x.toFixed(1)}`));
+    const groups = [
+      ["this row", [suspect.own]],
+      [`${data.numbers ? "nearest rows" : `nearest with another ${what}`}${far[0]}`, suspect.against],
+      [`nearest with the same ${what}${far[1]}`, suspect.alike],
+    ].filter(([, some]) => some.length);
     const every = groups.flatMap(([, some]) => some), lines = [];
     const line = (name, cells) => make("tr", {}, Object.assign(make("th", { scope: "row", title: name }, name)), ...cells);
     if (data.images.length) lines.push(line("", every.map((z) => make("td", {}, make("img", { src: `data:image/png;base64,${data.images[z]}`, alt: `image of row ${data.names[z]}` })))));

@@ -26,7 +26,7 @@ def make_table():
     table = pd.DataFrame(
         {
             "dose": np.where(sick, 7.25, 1.5) + rng.normal(size=N_ROWS).round(3),
-            "note": [f"=seen {i}, “{SCRIPT}”" for i in range(N_ROWS)],
+            "note": [f"=seen {i}, “{SCRIPT}”, and more words than fit into a cell" for i in range(N_ROWS)],
             "ward": np.where(sick, "north", EVIL),
             "kind": np.where(sick, "sick", EVIL),
         },
@@ -260,6 +260,7 @@ def test_the_row_is_shown_with_its_own_values_beside_its_nearest_rows(opening, p
     marked = page.locator(".beside td.far small").evaluate_all("all => all.map(e => e.title)")
     assert marked
     assert all("standard deviations" in title for title in marked)
+    assert page.locator(".texts dd").all_inner_texts() == [TABLE["note"]["p13"]]
     facts = page.locator(".facts").inner_text().split("\n")
     assert facts[:2] == ["p wrong", "0.78"]
 

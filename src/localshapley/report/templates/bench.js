@@ -46,7 +46,7 @@ function startBench({ make, show }, list, data) {
   const words = { keep: "keep", relabel: "relabel", drop: "drop" };
   const target = columns[columns.findIndex((column) => column.name === "suggested") - 1].name;
   const what = data.numbers ? "number" : "label";
-  const FEW = data.columns.length > 20 ? 12 : 20;
+  const LONG = 40, FEW = data.columns.length > 20 ? 12 : 20;
   let choices = new Map(), current = rows[0], past = [], wide = false, chosen = rows;
 
   /* What was decided: by the name of a row, its decision, old label, new label and contents. */
@@ -98,7 +98,7 @@ function startBench({ make, show }, list, data) {
   const where = make("span", { className: "soft" }), title = make("h3", { dir: "auto" });
   const image = columns.findIndex((column) => column.kind === "image");
   const pictures = image < 0 ? [] : [make("img", { className: "picture" })];
-  const claim = make("p", { className: "claim" }), facts = make("dl", { className: "facts" });
+  const claim = make("p", { className: "claim" }), facts = make("dl", { className: "facts" }), texts = make("dl", { className: "texts" });
   const keeping = button("", "K", () => decide("keep")), relabelling = button("", "R", () => decide("relabel", now().suggested));
   const dropping = button("Drop", "D", () => decide("drop")), clearing = button("Undecided", "U", () => decide(null));
   const other = make("input", { type: "text", dir: "auto", autocomplete: "off", placeholder: `another ${what}` });
@@ -116,7 +116,7 @@ function startBench({ make, show }, list, data) {
   const more = make("button", { type: "button", className: "button", onclick: () => { wide = !wide; compare(now()); } });
   const spoken = make("p", { className: "unseen" });
   spoken.setAttribute("aria-live", "polite");
-  const inside = make("div", {}, make("div", { className: "claims" }, ...pictures, make("div", {}, title, claim, facts)), decisions, beside, make("p", {}, more));
+  const inside = make("div", {}, make("div", { className: "claims" }, ...pictures, make("div", {}, title, claim, facts, texts)), decisions, beside, make("p", {}, more));
   const nothing = make("p", { hidden: true }, "No row fits the filters above.");
   const card = make("div", { className: "bench card", tabIndex: -1 },
     make("div", { className: "turn" }, back, where, next), nothing, inside, spoken);
@@ -212,8 +212,12 @@ function startBench({ make, show }, list, data) {
     for (const picture of pictures) Object.assign(picture, { src: `data:image/png;base64,${suspect.row[image]}`, alt: `image of row ${suspect.row[0]}` });
     claim.replaceChildren(`${target}  `, make("b", { dir: "auto" }, suspect.label || "(empty)"));
     if (suspect.suggested) claim.append("  suggested  ", make("b", { dir: "auto", className: "suggested" }, suspect.suggested));
-    facts.replaceChildren(...data.evidence.filter((at) => suspect.row[at] !== null).map((at) =>
-      make("div", {}, make("dt", {}, columns[at].name), make("dd", {}, show(suspect.row[at], columns[at])))));
+    const evidence = data.evidence.filter((at) => suspect.row[at] !== null).map((at) => [columns[at].name, show(suspect.row[at], columns[at])]);
+    if (suspect.far[0] !== null && suspect.far[1] !== null) evidence.push(["mean distance", `${suspect.far[0].toFixed(2)} to another ${what}, ${suspect.far[1].toFixed(2)} to the same`]);
+    facts.replaceChildren(...evidence.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))));
+    const long = data.columns.map(([name], j) => [name, data.cells[suspect.own][j]]).filter(([, cell]) => String(cell).length > LONG);
+    texts.hidden = !long.length;
+    texts.replaceChildren(...long.flatMap(([name, cell]) => [make("dt", {}, name), make("dd", { dir: "auto" }, cell)]));
     say(keeping, `Keep “${suspect.label}”`);
     say(relabelling, suspect.suggested ? `Relabel “${suspect.suggested}”` : "Nothing suggested");
     relabelling.disabled = !suspect.suggested || suspect.suggested === suspect.label;
@@ -227,11 +231,8 @@ function startBench({ make, show }, list, data) {
 
   /* The row and its nearest rows side by side, a line for each column of the table. */
   function compare(suspect) {
-    const far = suspect.far.map((x) => (x === null ? "" : `, mean distance ${x.toFixed(1)}`));
     const groups = [
-      ["this row", [suspect.own]],
-      [`${data.numbers ? "nearest rows" : `nearest with another ${what}`}${far[0]}`, suspect.against],
-      [`nearest with the same ${what}${far[1]}`, suspect.alike],
+      ["this row", [suspect.own]], [data.numbers ? "nearest rows" : `nearest with another ${what}`, suspect.against], [`nearest with the same ${what}`, suspect.alike],
     ].filter(([, some]) => some.length);
     const every = groups.flatMap(([, some]) => some), lines = [];
     const line = (name, cells) => make("tr", {}, Object.assign(make("th", { scope: "row", title: name }, name)), ...cells);
@@ -253,7 +254,7 @@ function startBench({ make, show }, list, data) {
   /* A cell, marked by how far it is from that of the suspect. */
   function makeCell(cell, own, scale) {
     const isNumber = typeof cell === "number", text = cell === null || cell === "" ? "–" : String(cell);
-    const made = make("td", { className: isNumber ? "number" : "", dir: isNumber ? "" : "auto", title: text.length > 12 ? text : "" }, text);
+    const made = make("td", { className: isNumber ? "number" : "", dir: isNumber ? "" : "auto", title: text.length > 12 ? text : "" }, isNumber ? text : make("div", {}, text));
     if (isNumber && typeof own === "number") {
       const far = scale ? (cell - own) / scale : 0;
       if (Math.abs(far) >= 0.5) {

@@ -185,7 +185,7 @@ def test_files_of_other_tables_are_refused(opening, path, tmp_path):
     for text, message in OTHERS:
         (tmp_path / "d.csv").write_text(text, encoding="utf-8")
         page.locator("#bench input[type=file]").set_input_files(tmp_path / "d.csv")
-        page.locator(".told").get_by_text(message).wait_for()
+        page.locator(".refused").get_by_text(message).wait_for()
         assert progress(page) == "0 of 8 decided"
 
 
@@ -281,7 +281,7 @@ PALE = """all => {
 """Finds what has too little contrast to the colour under it."""
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1200, "light"), (1200, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1200, "light")])
 def test_the_box_fits_the_screen_and_can_be_read(opening, path, width, scheme):
     page = opening(path, viewport={"width": width, "height": 800}, color_scheme=scheme)
     page.locator(".card").click(position={"x": 3, "y": 3})
@@ -399,11 +399,11 @@ class TestData:
         assert self.bench(v, X, **parts)["images"] == []
 
     def test_five_hundred_suspects_stay_small(self):
-        n, rng = 3000, np.random.default_rng(0)
+        n, rng = 1000, np.random.default_rng(0)
         v = valuation(rng.normal(size=n))
-        rows = pd.DataFrame(rng.normal(size=(n, 60)) * 1e3).assign(words=["long text " * 60] * n)
+        rows = pd.DataFrame(rng.normal(size=(n, 40)) * 1e3).assign(words=["long text " * 60] * n)
         y = rng.choice(["yes", "no"], n)
         suspects = suspects_of(v, 700).assign(label="yes")
         page = render(summarise(v, rows, y=y, suspects=suspects))
-        assert len(page.encode()) < 4_500_000
+        assert len(page.encode()) < 2_500_000
         assert len(embedded(page)["suspects"]["suspects"]["rows"]) == 500

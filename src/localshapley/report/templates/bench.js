@@ -274,28 +274,30 @@ function startBench({ make, show }, list, data) {
     announce(`${choices.size} decisions are in decisions.csv${elsewhere ? `, ${elsewhere} of them on rows that are not in this list` : ""}.`);
   }
 
-  function announce(text) {
+  function announce(text, refused = false) {
     told.textContent = text;
+    told.className = refused ? "told refused" : "told";
     told.hidden = false;
   }
 
   /* Decisions of another table are refused: a row of this list would have other contents. */
   function load(text) {
     const [heads = [], ...lines] = csv.read(text), at = data.heads.map((name) => heads.indexOf(name));
-    if (at.includes(-1)) return `This file has no column “${data.heads[at.indexOf(-1)]}”; choose a decisions.csv that a report has saved.`;
+    if (at.includes(-1)) return announce(`This file has no column “${data.heads[at.indexOf(-1)]}”; choose a decisions.csv that a report has saved.`, true);
     const records = lines.map((line) => at.map((i) => line[i] ?? ""));
     const wrong = records.find((record) => !isRecord(record));
-    if (wrong) return `The decision on row “${wrong[0]}” is not known.`;
+    if (wrong) return announce(`The decision on row “${wrong[0]}” is not known.`, true);
     const here = records.filter(([name]) => byName.has(name));
     const stranger = here.find(([name, , label, , contents]) => byName.get(name).contents !== contents || byName.get(name).label !== label);
-    if (stranger || (!here.length && records.length)) return `These are decisions about another table${stranger ? `: row “${stranger[0]}” was another one` : ", or about other rows"}. Nothing was changed.`;
+    const why = stranger ? `: row “${stranger[0]}” was another one` : ", or about other rows";
+    if (stranger || (!here.length && records.length)) return announce(`These are decisions about another table${why}. Nothing was changed.`, true);
     for (const record of records) choices.set(record[0], record);
     past = [];
     changed();
-    return `${records.length} decisions were loaded.`;
+    return announce(`${records.length} decisions were loaded.`);
   }
   file.onchange = async () => {
-    if (file.files.length) announce(load(await file.files[0].text()));
+    if (file.files.length) load(await file.files[0].text());
     file.value = "";
   };
 

@@ -211,3 +211,12 @@ class TestCheck:
         assert change.score == "r2"
         assert change.n_tests == 57
         assert change.after > 0.9 > change.before
+
+    def test_long_lists_of_changes_are_cut(self):
+        table = pd.DataFrame({"x": np.arange(15), "y": np.arange(15) + 0.5})
+        done = apply(table, made(table, "y", **{f"r{i}": ("relabel", f"{i}.25") for i in range(12)}), target="y")
+        assert len(done.relabelled) == 12
+        lines = str(done).splitlines()
+        assert lines[2:5] == ["  relabelled  12", "    0.5 → 0.25: 1", "    1.5 → 1.25: 1"]
+        assert lines[13] == "    and 2 others"
+        assert lines[-1].endswith("9.25, ...")

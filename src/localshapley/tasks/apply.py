@@ -19,6 +19,9 @@ from localshapley.inputs.tables import unguard
 from localshapley.tasks.score_change import ScoreChange, score_change
 from localshapley.wording import counted
 
+SHOWN = 10
+"""Changes of labels, and new labels, that are printed."""
+
 
 @dataclass(frozen=True)
 class Applied:
@@ -87,13 +90,19 @@ class Applied:
         return score_change(X, self.labels, mended, model=model, cv=cv, seed=seed)
 
     def __str__(self) -> str:
-        n = len(self.decisions)
-        lines = [f"{counted(n, 'decision')} on {len(self.labels):,} rows", f"  kept        {len(self.kept):,}"]
-        lines.append(f"  relabelled  {self.relabelled.sum():,}")
-        lines += [f"    {old} → {new}: {rows:,}" for old, new, rows in self.relabelled.reset_index().to_numpy()]
+        pairs = [f"    {old} → {new}: {n:,}" for old, new, n in self.relabelled.reset_index().itertuples(index=False)]
+        more = [f"    and {len(pairs) - SHOWN:,} others"] if len(pairs) > SHOWN else []
+        lines = [f"{counted(len(self.decisions), 'decision')} on {len(self.labels):,} rows"]
+        lines += [
+            f"  kept        {len(self.kept):,}",
+            f"  relabelled  {self.relabelled.sum():,}",
+            *pairs[:SHOWN],
+            *more,
+        ]
         lines.append(f"  dropped     {len(self.dropped):,}")
         if self.new_labels:
-            lines.append(f"  labels that were not in the table: {', '.join(map(str, self.new_labels))}")
+            new = ", ".join(map(str, self.new_labels[:SHOWN])) + (", ..." if len(self.new_labels) > SHOWN else "")
+            lines.append(f"  labels that were not in the table: {new}")
         return "\n".join(lines)
 
     def _names(self, decision: str) -> pd.Index:

@@ -314,6 +314,27 @@ def test_choices_that_the_browser_cannot_keep_are_said(opening, path, browser):
     context.close()
 
 
+def test_numbers_take_no_words(opening, tmp_path):
+    v = valuation(np.linspace(-1, 1, 12))
+    suspects = suspects_of(v, 3).assign(label=0, suggested=1)
+    v = replace(v, ids=pd.Index(np.arange(12), name="suggested"))  # names of columns that are ours, too
+    rows = (
+        pd.DataFrame(np.ones((12, 201)), index=v.ids)
+        .rename(columns=str)
+        .rename(columns={"0": "decision", "1": "value"})
+    )
+    write_report(tmp_path / "r.html", v, rows, y=np.arange(12) % 2, suspects=suspects.rename_axis("suggested"))
+    page = opening(tmp_path / "r.html")
+    assert page.get_by_text("200 of 201 columns fit into this page.").is_visible()
+    assert page.locator(".claim").inner_text() == "label  0  suggested  1"
+    page.get_by_label("Another label").fill("high")
+    page.keyboard.press("Enter")
+    assert page.locator(".refused").inner_text() == "“high” does not fit: label holds numbers."
+    page.get_by_label("Another label").fill("2")
+    page.keyboard.press("Enter")
+    assert list(listed(page).values()) == ["→ 2", "", ""]
+
+
 class TestData:
     """What the page holds, without a browser."""
 
@@ -359,6 +380,10 @@ class TestData:
         suspects = suspects_of(v, 2).assign(label=[1.5, 2.0], suggested=[2.123456789, 3.0], agreement=np.nan)
         bench = self.bench(v, pd.DataFrame({"x": np.arange(30.0)}), y=np.linspace(0, 9.5, 30), suspects=suspects)
         assert bench["numbers"]
+        assert bench["allowed"] == "numbers"
+        v, yes = replace(v, score="accuracy"), {"label": [True, False], "suggested": [False, True]}
+        flags = self.bench(v, y=np.arange(30) > 9, suspects=suspects.assign(**yes))
+        assert (flags["allowed"], flags["labels"]) == ("known", ["True", "False"])
         assert [row[1:3] for row in bench["suspects"]] == [["1.5", "2.12346"], ["2", "3"]]
         assert [(len(row[5]), len(row[6])) for row in bench["suspects"]] == [(10, 0)] * 2
 

@@ -43,7 +43,9 @@ def make_bench(rows: Rows, suspects: pd.DataFrame) -> dict[str, Any] | None:
     return {
         "key": _key(rows, names, contents),
         "heads": list(COLUMNS),
+        "target": text(rows.label),
         "numbers": numbers,
+        "allowed": _allowed(suspects["label"]),
         "labels": _labels(rows, suspects, numbers),
         "suspects": [
             [names[z], _valid(old), _suggested(new, numbers), contents[z], *beside]
@@ -72,6 +74,13 @@ def _labels(rows: Rows, suspects: pd.DataFrame, numbers: bool) -> list[str]:
         return []
     every = suspects["label"] if rows.y is None else rows.y
     return [_valid(label) for label in every.dropna().astype(object).value_counts().index[:MAX_LABELS]]
+
+
+def _allowed(labels: pd.Series) -> str:
+    """Which labels fit into the column: any, numbers, or only those that are known."""
+    if pd.api.types.is_bool_dtype(labels):
+        return "known"
+    return "numbers" if pd.api.types.is_numeric_dtype(labels) else "any"
 
 
 def _suggested(label: Any, numbers: bool) -> str:

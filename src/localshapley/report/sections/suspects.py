@@ -44,7 +44,7 @@ class Suspects(Section):
 
     def data(self, summary: dict[str, Any]) -> Any:
         names = [column["name"] for column in summary["table"]["columns"]]
-        evidence = [names.index(name) for name in EVIDENCE if name in names]
+        evidence = [names.index(name, 1) for name in EVIDENCE if name in names[1:]]
         return None if summary["bench"] is None else summary["bench"] | {"evidence": evidence}
 
 

@@ -44,8 +44,7 @@ function startBench({ make, show }, list, data) {
   }));
   const byName = new Map([...suspects.values()].map((suspect) => [suspect.name, suspect]));
   const words = { keep: "keep", relabel: "relabel", drop: "drop" };
-  const target = columns[columns.findIndex((column) => column.name === "suggested") - 1].name;
-  const what = data.numbers ? "number" : "label";
+  const { target } = data, what = data.numbers ? "number" : "label";
   const LONG = 40, FEW = data.columns.length > 20 ? 12 : 20;
   let choices = new Map(), current = rows[0], past = [], wide = false, chosen = rows;
 
@@ -114,9 +113,10 @@ function startBench({ make, show }, list, data) {
   beside.setAttribute("role", "region");
   beside.setAttribute("aria-label", "The row beside its nearest rows");
   const more = make("button", { type: "button", className: "button", onclick: () => { wide = !wide; compare(now()); } });
+  const left = make("span", { className: "soft" }, data.columns.length < data.n_columns ? ` ${data.columns.length} of ${data.n_columns} columns fit into this page.` : "");
   const spoken = make("p", { className: "unseen" });
   spoken.setAttribute("aria-live", "polite");
-  const inside = make("div", {}, make("div", { className: "claims" }, ...pictures, make("div", {}, title, claim, facts, texts)), decisions, beside, make("p", {}, more));
+  const inside = make("div", {}, make("div", { className: "claims" }, ...pictures, make("div", {}, title, claim, facts, texts)), decisions, beside, make("p", {}, more, left));
   const nothing = make("p", { hidden: true }, "No row fits the filters above.");
   const card = make("div", { className: "bench card", tabIndex: -1 },
     make("div", { className: "turn" }, back, where, next), nothing, inside, spoken);
@@ -127,12 +127,17 @@ function startBench({ make, show }, list, data) {
   head.hidden = false;
 
   const now = () => suspects.get(current);
+  const fits = (label) => data.allowed === "any" || (data.allowed === "numbers" ? isFinite(label) : data.labels.includes(label));
 
   function decide(decision, label = "") {
     const suspect = now(), before = decided(suspect);
     if (!suspect || !chosen.includes(current)) return;
     const wanted = label.trim(), kind = decision === "relabel" && wanted === suspect.label ? "keep" : decision;
-    if (kind === "relabel" && (wanted === "" || (data.numbers && !isFinite(wanted)))) return;
+    if (kind === "relabel" && wanted === "") return;
+    if (kind === "relabel" && !fits(wanted)) {
+      announce(`“${wanted}” does not fit: ${data.allowed === "numbers" ? `${target} holds numbers` : `choose ${data.labels.join(" or ")}`}.`, true);
+      return;
+    }
     past.push([suspect, before]);
     if (kind === null) choices.delete(suspect.name);
     else choices.set(suspect.name, [suspect.name, kind, suspect.label, kind === "relabel" ? wanted : kind === "keep" ? suspect.label : "", suspect.contents]);

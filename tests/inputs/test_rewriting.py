@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.rewriting import _check_split, rewrite_table
@@ -43,6 +46,33 @@ def rewritten(tmp_path, text, cells, dropped=(), *, name="t.csv", target="kind",
 )
 def test_only_what_changes_is_changed(tmp_path, text, cells, dropped, expected):
     assert rewritten(tmp_path, text, cells, dropped) == (expected, 0)
+
+
+CELL = st.text(st.sampled_from("ab1 ,;\t\"'\n=.é"), max_size=6)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=6), st.sampled_from(",;\t|"), st.data())
+def test_any_cells_survive(tmp_path, cells, sep, data):
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=sep).writerows(
+            [("x", "kind", "z")] + [(x, f"k{i}", z) for i, (x, z) in enumerate(cells)]
+        )
+    n = len(cells)
+    changed = data.draw(st.sets(st.integers(0, n - 1)))
+    dropped = data.draw(st.sets(st.integers(0, n - 1), max_size=n - 1)) - changed
+    rewrite_table(
+        path, out, "kind", dict.fromkeys(changed, 'new, "one"'), np.array(sorted(dropped), dtype=np.int64), sep=sep
+    )
+    with path.open(encoding="utf-8", newline="") as before, out.open(encoding="utf-8", newline="") as after:
+        was, now = (list(csv.reader(file, delimiter=sep)) for file in (before, after))
+    expected = [
+        [x, 'new, "one"' if i in changed else kind, z] for i, (x, kind, z) in enumerate(was[1:]) if i not in dropped
+    ]
+    assert now[1:] == expected
+    if not changed and not dropped:
+        assert out.read_bytes() == path.read_bytes()
 
 
 def test_new_labels_are_quoted_and_guarded(tmp_path):

@@ -15,6 +15,7 @@ from localshapley.report import render, summarise, write_report
 from localshapley.tasks import apply, contents
 from report.parts import SCRIPT, embedded, said, suspects_of, valuation
 
+ODD = 'a,"b"\nc'
 EVIL = '</script><img src=x onerror="alert(1)">'
 N_ROWS = 60
 
@@ -30,7 +31,7 @@ def make_table():
             "ward": np.where(sick, "north", EVIL),
             "kind": np.where(sick, "sick", EVIL),
         },
-        index=pd.Index([EVIL, "-1+1", "a,b", *(f"p{i}" for i in range(3, N_ROWS))], name="patient"),
+        index=pd.Index([EVIL, "-1+1", ODD, *(f"p{i}" for i in range(3, N_ROWS))], name="patient"),
     )
     wrong = [0, 1, 2, 13, 24]
     table.loc[table.index[wrong], "kind"] = np.where(sick[wrong], EVIL, "sick")
@@ -120,7 +121,7 @@ def test_from_the_first_click_to_the_mended_table(opening, context, path, tmp_pa
     assert progress(page) == "6 of 8 decided"
     assert page.locator(".progress .soft").inner_text() == "1 kept, 4 relabelled, 1 dropped"
     expected = {
-        names[0]: "→ sick", "-1+1": f"→ {EVIL}", "a,b": "→ sick", "p13": "drop", "p24": "→ not sure", "p30": "keep",
+        names[0]: "→ sick", "-1+1": f"→ {EVIL}", ODD: "→ sick", "p13": "drop", "p24": "→ not sure", "p30": "keep",
         "p31": "", "p32": "",
     }  # fmt: skip
     assert listed(page) == expected
@@ -140,7 +141,7 @@ def test_from_the_first_click_to_the_mended_table(opening, context, path, tmp_pa
 
     done = apply(TABLE, saved(page, tmp_path), target="kind")
     mended = TABLE.drop(index="p13")
-    mended.loc[[names[0], "a,b"], "kind"] = "sick"
+    mended.loc[[names[0], ODD], "kind"] = "sick"
     mended.loc["-1+1", "kind"] = EVIL
     mended.loc["p24", "kind"] = "not sure"
     pd.testing.assert_frame_equal(done.table, mended)
@@ -162,7 +163,7 @@ def test_decisions_are_safe_in_a_spreadsheet_and_loaded_again(opening, context, 
     assert rows == [
         [TABLE.index[0], "keep", EVIL, EVIL, digests[0]],
         ["'-1+1", "relabel", "sick", EVIL, digests[1]],
-        ["a,b", "drop", EVIL, "", digests[2]],
+        [ODD, "drop", EVIL, "", digests[2]],
     ]
     other = opening(path)  # another browser, as it were
     assert progress(other) == "0 of 8 decided"

@@ -98,6 +98,6 @@ def test_the_command_line_and_the_report(installed):
         assert installed(*words)
     page = (installed.folder / "report.html").read_text(encoding="utf-8")
     templates = ROOT / "src" / "localshapley" / "report" / "templates"
-    for name in ("style.css", "script.js"):
+    for name in ("style.css", "script.js", "bench.js"):
         assert (templates / name).read_text(encoding="utf-8").splitlines()[-1] in page
     assert (installed.folder / "values.parquet").stat().st_size > 0

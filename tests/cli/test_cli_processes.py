@@ -12,7 +12,7 @@ import pytest
 
 import localshapley as ls
 
-COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "datasets", "demo", "warm-up", "store")
+COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "apply", "datasets", "demo", "warm-up", "store")
 
 
 def start(*words, **how):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
+from cli.deciding import decide
 
 pytestmark = pytest.mark.quick
 
@@ -134,3 +135,8 @@ def test_demo_writes_values_and_a_report(command, tmp_path):
     assert len(values) == 398
     assert np.isfinite(values["value"]).all()
     assert "Breast Cancer" in (tmp_path / "here" / "report.html").read_text()
+    made = decide(tmp_path / "here" / "report.html", tmp_path / "decisions.csv", lambda *_: ("drop", ""))
+    words = done.stdout.splitlines()[-1].split()  # the command that it names
+    assert words[:2] == ["localshapley", "apply"]
+    assert command(*words[1:]).status == 0
+    assert len(pd.read_csv(tmp_path / "here" / "mended.csv")) == 398 - len(made)

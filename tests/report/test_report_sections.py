@@ -212,7 +212,7 @@ class TestFindings:
         assert "Ask “north” first: 3 of the 4 suspected rows are from there." in found["advice"]
         table = said("suspects", v, y=y, suspects=suspects, owner=owner, target="species")["table"]
         names = [column["name"] for column in table["columns"]]
-        assert names[:5] == ["row", "suspicion", "species", "suggested", "agreement"]
+        assert names[:6] == ["row", "decision", "suspicion", "species", "suggested", "agreement"]
         assert sorted(row[names.index("owner")] for row in table["rows"]) == ["north", "north", "north", "south"]
 
     def test_all_columns_of_suspects_are_there_and_most_can_be_chosen(self, exact):

@@ -18,7 +18,7 @@ from localshapley.cli.options import FAILED, INTERRUPTED, WRONG_USE
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.wording import printable
 
-COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "datasets", "demo", "warm-up")
+COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "apply", "datasets", "demo", "warm-up")
 """In the order of the help; each is a function in the file of its name, with `_` for `-`."""
 
 app = typer.Typer(

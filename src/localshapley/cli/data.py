@@ -37,8 +37,10 @@ class Data:
     regression : bool
     preparation : list of str
         How columns were prepared, in words.
+    table : DataFrame
+        The whole table of training rows as it is in the file, under their names.
     prepared : bool
-        Whether they were.
+        Whether the columns were prepared.
     """
 
     rows: pd.DataFrame
@@ -49,6 +51,7 @@ class Data:
     owner: pd.Series | None
     regression: bool
     preparation: list[str]
+    table: pd.DataFrame
     prepared: bool = True
 
     @cached_property
@@ -62,7 +65,8 @@ class Data:
 def load_data(run: Run) -> Data:
     """Read the tables and prepare them; the preparation is learnt from the training rows."""
     notes: list[str] = []
-    return _prepared(run, *_read(run, notes), notes)
+    train = _read_train(run, notes)
+    return _prepared(run, train, *_parted(run, train, notes), notes)
 
 
 def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
@@ -80,10 +84,10 @@ def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
             f"{run.train} has {len(table) - len(rows)} rows that were not valued; value this table, or give the option "
             "--test-size if they were set aside."
         )
-    return _prepared(run, rows, None, notes), valuation
+    return _prepared(run, table, rows, None, notes), valuation
 
 
-def _prepared(run: Run, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[str]) -> Data:
+def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[str]) -> Data:
     """Prepare the rows for the model; `notes` say what was made of the files."""
     import pandas as pd
 
@@ -113,16 +117,15 @@ def _prepared(run: Run, train: pd.DataFrame, test: pd.DataFrame | None, notes: l
         )
     if regression and run.task == "auto" and y.dtype.kind in "iu":
         notes.append(f"the target {run.target!r} treated as amounts; if they are classes: --task classification")
-    return Data(rows, X, y, X_test, y_test, owner, regression, steps + notes, prepared=not run.no_prepare)
+    return Data(rows, X, y, X_test, y_test, owner, regression, steps + notes, table, prepared=not run.no_prepare)
 
 
-def _read(run: Run, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Training rows with their names, and test rows where they are given or set aside."""
+def _parted(run: Run, train: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Training rows, and test rows where they are given or set aside."""
     ways = [name for name in ("test", "test_size", "cv") if getattr(run, name) is not None]
     if len(ways) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
         raise InvalidArgumentError(f"{options} cannot be combined; give only one of them.")
-    train = _read_train(run, notes)
     if run.test is not None:
         test = read_table(run.test, run.encoding, **_how(run, notes))
         needed = train.columns.difference([run.owner, *(run.drop or [])], sort=False)
@@ -141,7 +144,7 @@ def _read_train(run: Run, notes: list[str]) -> pd.DataFrame:
     named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
     for option, name in [*named, *(("--category", name) for name in run.category or [])]:
         if name is not None and name not in train.columns:
-            raise _no_column(option, name, train, run.train)
+            raise no_column(option, name, train, run.train)
     return _with_target(train, run.train, run.target, notes) if run.drop_missing_target else train
 
 
@@ -165,14 +168,15 @@ def named_rows(table: pd.DataFrame, path: Path, name: str | None) -> pd.DataFram
     if name is None:
         return table.reset_index(drop=True).rename_axis("row")
     if name not in table.columns:
-        raise _no_column("--id", name, table, path)
+        raise no_column("--id", name, table, path)
     repeated = table[name][table[name].duplicated()]
     if len(repeated):
         raise LocalShapleyError(f"--id {name}: {repeated.iloc[0]!r} names more than one row; names must be unique.")
     return table.set_index(name)
 
 
-def _no_column(option: str, name: str, table: pd.DataFrame, path: Path) -> InvalidArgumentError:
+def no_column(option: str, name: str, table: pd.DataFrame, path: Path) -> InvalidArgumentError:
+    """Make the error for a column that a table does not have."""
     return InvalidArgumentError(f"{path} has no such column: {unknown_name(option, name, table.columns)}")
 
 

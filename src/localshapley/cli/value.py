@@ -118,6 +118,7 @@ def _write_report(
             "rows": data.rows,
             "y": data.y,
             "owner": data.owner,
+            "table": data.table,
             "suspects": suspects,
             "mending": _mending(files, valuation, suspects, given, output),
             "curves": _curves(run, files, data, valuation, given["model"], output),

@@ -61,7 +61,7 @@ def read_table(
     if path.stat().st_size == 0:
         raise LocalShapleyError(f"{path} is empty.")
     try:
-        table, names = _read_text(path, encoding, sep, notes) if kind in TEXT else _read_binary(path, kind)
+        table, names = read_text(path, encoding, sep, notes)[:2] if kind in TEXT else _read_binary(path, kind)
     except InvalidArgumentError:
         raise
     except UnicodeDecodeError as error:
@@ -175,8 +175,10 @@ def kind_of(path: str | Path) -> str:
     return kind
 
 
-def _read_text(path: Path, encoding: str, sep: str | None, notes: list[str]) -> tuple[pd.DataFrame, list[str]]:
-    """The table, and the names in its header as they are."""
+def read_text(
+    path: Path, encoding: str, sep: str | None, notes: list[str]
+) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
+    """The table, the names in its header as they are, and the arguments of `pandas.read_csv` that it was read with."""
     import pandas as pd
 
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
@@ -184,8 +186,7 @@ def _read_text(path: Path, encoding: str, sep: str | None, notes: list[str]) -> 
         with path.open("rb") as file:
             if b"\0" in file.read(4096) and not encoding.lower().startswith("utf-16"):
                 raise ValueError("it does not hold text")
-    module: Any = import_module(PACKED[path.suffix.lower()]) if path.suffix.lower() in PACKED else None
-    with path.open(encoding=encoding) if module is None else module.open(path, "rt", encoding=encoding) as lines:
+    with open_text(path, "rt", encoding=encoding) as lines:
         first = [lines.readline(LONGEST_HEADER) for _ in range(FIRST_LINES)]
     header = first[0]
     if not header.replace("\t", "").strip().isprintable() or len(header) == LONGEST_HEADER:
@@ -206,9 +207,16 @@ def _read_text(path: Path, encoding: str, sep: str | None, notes: list[str]) -> 
         else:
             notes.append(f"lines of {path.name} have more cells than its header; the first were left out as row names")
     if separator != "," and _has_decimal_commas(table):
-        table = pd.read_csv(path, **how, decimal=",")
+        how["decimal"] = ","
+        table = pd.read_csv(path, **how)
     names = pd.read_csv(path, **how, header=None, nrows=1, dtype=str).iloc[0].fillna("").tolist()
-    return table, names
+    return table, names, how
+
+
+def open_text(path: Path, mode: str, **how: Any) -> Any:
+    """Open a text file, compressed or not, as its ending says."""
+    packed = PACKED.get(path.suffix.lower())
+    return path.open(mode, **how) if packed is None else import_module(packed).open(path, mode, **how)
 
 
 def _separator(lines: list[str]) -> str:

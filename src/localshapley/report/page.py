@@ -25,7 +25,7 @@ from localshapley.valuation.plots import INTERVAL
 if TYPE_CHECKING:
     from localshapley.tasks import Curves, Mending
 
-FORMAT = "localshapley report 3"
+FORMAT = "localshapley report 4"
 PAGE_SIZE = 25
 """Rows of a table that are shown without JavaScript, and on its first page with it."""
 
@@ -43,6 +43,7 @@ def write_report(
     owners: pd.DataFrame | None = None,
     owner: Any = None,
     target: str | None = None,
+    table: Any = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -76,6 +77,9 @@ def write_report(
         Name of what is predicted; by default the name of `y`, if it is a Series with a name.
     gap : LocalityGap, optional
         From ``locality_gap``.
+    table : DataFrame, optional
+        The whole table that the rows come from, under their names and with the column `target`, if `rows` holds only
+        some of its columns: it is shown beside suspects, and `tasks.apply` recognises its rows.
     image_shape : tuple of int, optional
         (height, width) or (height, width, 3), where each row is an image and `rows` are its pixels.
     preparation : str or list of str, optional
@@ -106,6 +110,7 @@ def write_report(
         owners=owners,
         owner=owner,
         target=target,
+        table=table,
         gap=gap,
         image_shape=image_shape,
         preparation=preparation,
@@ -130,6 +135,7 @@ def summarise(
     owners: pd.DataFrame | None = None,
     owner: Any = None,
     target: str | None = None,
+    table: Any = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -150,7 +156,7 @@ def summarise(
         Sections without contents are left out.
     """
     context = Context(
-        Rows(valuation, rows, y, image_shape, owner, target),
+        Rows(valuation, rows, y, image_shape, owner, target, table),
         levels=levels,
         suspects=suspects,
         mending=mending,
@@ -177,13 +183,14 @@ def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -
     """
     shown, said = _shown(summary, sections), summary["sections"]
     tables = {section.id: section.tables(said[section.id]) for section in shown}
+    data = {section.id: section.data(said[section.id]) for section in shown}
     page = _environment().get_template("page.html")
     return page.render(
         title=summary["title"],
         about=summary["about"],
         headline=[line for section in shown for line in section.headline(said[section.id])],
         sections=[(section, _body(section, said[section.id], tables[section.id])) for section in shown],
-        data=to_script({"page_size": PAGE_SIZE, "tables": tables}),
+        data=to_script({"page_size": PAGE_SIZE, "tables": tables, "data": data}),
     )
 
 

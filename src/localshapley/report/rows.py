@@ -47,6 +47,8 @@ class Rows:
     image_shape : tuple of int or None
     owner : array, Series or list, or None
     target : str or None
+    table : DataFrame or None
+        The table that the rows come from, under their names, with all of its columns.
 
     Attributes
     ----------
@@ -61,10 +63,23 @@ class Rows:
         The name of the column of labels, and `label`, what it is called in tables.
     n_features, n_pixels : int
         Columns of the user's table, or pixels of all images where the rows are images.
+    given : DataFrame
+        The rows as they were given to the report, pixels too.
+    whole : DataFrame
+        The rows with all columns besides the labels, as they are in the user's table.
+    originals : DataFrame
+        Those of them that a page may show, which are no pixels.
     """
 
     def __init__(
-        self, valuation: Valuation, rows: Any, y: Any, image_shape: Any, owner: Any = None, target: str | None = None
+        self,
+        valuation: Valuation,
+        rows: Any,
+        y: Any,
+        image_shape: Any,
+        owner: Any = None,
+        target: str | None = None,
+        table: Any = None,
     ) -> None:
         self.valuation = valuation
         self.exact = not valuation.stderr.any()
@@ -87,11 +102,15 @@ class Rows:
         if rows is not None:
             self._features = _as_frame(rows)
             self.n_features = self._features.shape[1]
+        self.given = self._features
+        self.whole = self._features if table is None else self._of_table(table)
+        self.originals = self.whole if rows is not None else self._features
         if image_shape is not None:
             if rows is None:
                 raise InvalidArgumentError("image_shape needs rows, the pixels of each row; got rows=None.")
             self._shape = check_shape(image_shape, self.n_features)
             self._pixels = self._features.to_numpy(dtype=np.float64)
+            self.originals = self.whole.drop(columns=self._features.columns, errors="ignore")
             self._features, self.n_features, self.n_pixels = self._features.iloc[:, :0], 0, self._pixels.size
 
     def table(self, positions: Ints) -> Table:
@@ -160,6 +179,16 @@ class Rows:
         decimals = decimals_of(self.valuation.values)
         columns = [number_column("value", values, decimals=decimals, sign=True)]
         return columns if self.exact else [*columns, number_column("std. error", stderr, decimals=decimals)]
+
+    def _of_table(self, table: Any) -> pd.DataFrame:
+        """The valued rows in the user's table, with all columns besides the labels."""
+        table = known_table(table)
+        if not isinstance(table, pd.DataFrame):
+            raise InvalidArgumentError(f"table must be a DataFrame; got {type(table).__name__}.")
+        places = table.index.get_indexer(self.ids) if table.index.is_unique else np.array([-1])
+        if (places < 0).any():
+            raise InvalidArgumentError("table must hold each valued row once, under its name; got another index.")
+        return table.drop(columns=[name for name in (self.target,) if name in table.columns]).iloc[places]
 
     def _checked(self, name: str, given: Any) -> Any:
         """The argument, if it has an entry for each row, in their order."""

@@ -68,7 +68,7 @@ def cells_of(table: Table, name: str) -> list[Any]:
     return [row[place] for row in table["rows"]]
 
 
-def text(cell: Any) -> str:
+def text(cell: Any, length: int = MAX_TEXT) -> str:
     """Any object as a short text of valid characters; nothing for a missing one."""
     if cell is None or cell is pd.NaT or cell is pd.NA or (isinstance(cell, float) and np.isnan(cell)):
         return ""
@@ -81,7 +81,7 @@ def text(cell: Any) -> str:
     else:
         words = str(cell)
     words = words.encode("utf-8", "replace").decode()
-    return words if len(words) <= MAX_TEXT else words[: MAX_TEXT - 1] + "…"
+    return words if len(words) <= length else words[: length - 1] + "…"
 
 
 def number(x: float, decimals: int | None = None) -> int | float | None:

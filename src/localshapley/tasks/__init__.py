@@ -1,17 +1,23 @@
-"""What values are good for: finding label errors, choosing rows, paying owners, explaining a prediction."""
+"""What values are good for: finding and mending label errors, choosing rows, paying owners, explaining a prediction."""
 
+from localshapley.tasks.apply import Applied, apply, contents
 from localshapley.tasks.curves import Curves, curves
 from localshapley.tasks.explain import explain
 from localshapley.tasks.mending import Mending, mending
 from localshapley.tasks.owners import owners
+from localshapley.tasks.score_change import ScoreChange
 from localshapley.tasks.select import select
 from localshapley.tasks.suspects import suspects
 from localshapley.tasks.verdict import Verdict, verdict
 
 __all__ = [
+    "Applied",
     "Curves",
     "Mending",
+    "ScoreChange",
     "Verdict",
+    "apply",
+    "contents",
     "curves",
     "explain",
     "mending",

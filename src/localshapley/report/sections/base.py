@@ -82,6 +82,10 @@ class Section(ABC):
         """Tables by their names, which readers can sort and search."""
         return {}
 
+    def data(self, summary: dict[str, Any]) -> Any:
+        """Plain data for the script of the page, besides the tables; None if it needs none."""
+        return None
+
     def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
         """Charts by their names."""
         return {}

@@ -175,7 +175,10 @@ def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit:
     if owners is not None and owners.nunique() > 1:
         most, count = text(owners.value_counts().index[0]), int(owners.value_counts().iloc[0])
         yield f"Ask “{most}” first: {count:,} of the {len(owners):,} suspected rows are from there."
-    yield "Then value the rows again, and see whether the model has become better on held-out rows."
+    yield (
+        "Save your decisions and apply them to the table (localshapley apply, or tasks.apply). Then value the rows "
+        "again, and see whether the model has become better on held-out rows."
+    )
 
 
 def _classes(judged: Verdict) -> Table | None:

@@ -1,17 +1,22 @@
-"""Rows whose label may be wrong."""
+"""Rows whose label may be wrong, and a place to decide on them."""
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from localshapley.inputs.decisions import WORDS
+from localshapley.report.bench import make_bench
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, any_column, as_table, extra, number_column, text, text_column
+from localshapley.report.tables import Column, Table, any_column, as_table, extra, number_column, text, text_column
 
 MAX_ROWS = 500
+EVIDENCE = ("p wrong", "suspicion", "agreement", "value", "std. error", "owner")
+"""Columns that speak for or against a suspect, where they are there."""
 
 
 class Suspects(Section):
@@ -24,13 +29,32 @@ class Suspects(Section):
     def summarise(self, context: Context) -> dict[str, Any] | None:
         if context.suspects is None:
             return None
-        return {"n_suspects": len(context.suspects), "table": _table(context.suspects.iloc[:MAX_ROWS], context.rows)}
+        rows, shown = context.rows, context.suspects.iloc[:MAX_ROWS]
+        bench = make_bench(rows, shown) if len(shown) else None
+        return {
+            "n_suspects": len(context.suspects),
+            "has_probability": "p_wrong" in shown,
+            "table": _table(shown, rows, undecided=bench is not None),
+            "bench": bench,
+            "command": _command(rows),
+        }
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
         return {"suspects": summary["table"]}
 
+    def data(self, summary: dict[str, Any]) -> Any:
+        names = [column["name"] for column in summary["table"]["columns"]]
+        evidence = [names.index(name, 1) for name in EVIDENCE if name in names[1:]]
+        return None if summary["bench"] is None else summary["bench"] | {"evidence": evidence}
 
-def _table(suspects: pd.DataFrame, rows: Rows) -> Table:
+
+def _command(rows: Rows) -> str:
+    """How the decisions are applied to the table."""
+    named = f" --id {quote(text(rows.name))}" if rows.ids.name not in (None, "row") else ""
+    return f"localshapley apply TABLE decisions.csv --target {quote(text(rows.label))}{named} --out MENDED"
+
+
+def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
     """The suspects, with the evidence against them and what they look like."""
     places = rows.ids.get_indexer(suspects.index) if rows.ids.is_unique else np.full(len(suspects), -1)
     known = bool((places >= 0).all())
@@ -38,6 +62,8 @@ def _table(suspects: pd.DataFrame, rows: Rows) -> Table:
         [
             text_column(rows.name, suspects.index),
             *(rows.images(places) if known else []),
+            *([_decisions(len(suspects))] if undecided else []),
+            *([number_column("p wrong", suspects["p_wrong"], decimals=2)] if "p_wrong" in suspects else []),
             number_column("suspicion", suspects["suspicion"], decimals=2),
             any_column(rows.label, suspects["label"], choice=True),
             any_column("suggested", suspects["suggested"], choice=True),
@@ -48,3 +74,9 @@ def _table(suspects: pd.DataFrame, rows: Rows) -> Table:
             extra(text_column("neighbours against", [", ".join(map(text, ids)) for ids in suspects["neighbours"]])),
         ]
     )
+
+
+def _decisions(n: int) -> Column:
+    """A column for what a reader decides, empty at first."""
+    head, cells = text_column("decision", [""] * n)
+    return head | {"choices": ["undecided", *WORDS]}, cells

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  const { page_size: pageSize, tables } = JSON.parse(document.getElementById("data").textContent);
+  const { page_size: pageSize, tables, data } = JSON.parse(document.getElementById("data").textContent);
   const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
   const signs = { "below zero": (x) => x < 0, "zero": (x) => x === 0, "above zero": (x) => x > 0 };
 
@@ -44,7 +44,7 @@
       this.hidden = new Set(table.columns.flatMap((column, place) => (column.extra ? [place] : [])));
       this.makeHeads();
       if (this.hidden.size) this.makeChooser();
-      if (table.rows.length > 10) this.makeTools();
+      if (table.rows.length > 10 || table.columns.some((column) => column.choices)) this.makeTools();
       this.hideColumns();
     }
 
@@ -78,7 +78,8 @@
         boxes.forEach((box, place) => { box.checked = everything || !this.table.columns[place].extra; choose(place, box.checked); });
       } });
       const labels = boxes.map((box, place) => make("label", {}, box, this.table.columns[place].name));
-      this.root.before(make("details", { className: "columns" }, words, make("div", {}, all, ...labels)));
+      this.chooser = make("details", { className: "columns" }, words, make("div", {}, all, ...labels));
+      this.root.before(this.chooser);
       label();
     }
 
@@ -94,6 +95,7 @@
       const tools = [make("label", {}, "Search", search)];
       columns.forEach((column, place) => {
         if (column.sign) tools.push(this.makeFilter(column, place, Object.keys(signs), (name) => signs[name]));
+        if (column.choices) tools.push(this.makeFilter(column, place, column.choices, (name) => (cell) => decisionOf(cell) === name));
         const choices = column.choice ? [...new Set(rows.map((row) => row[place]))] : [];
         if (choices.length > 1 && choices.length <= 50) {
           choices.sort((a, b) => compare(a, b, column));
@@ -102,7 +104,8 @@
       });
       this.found = make("span", { className: "found" });
       this.found.setAttribute("aria-live", "polite");
-      this.root.before(make("div", { className: "tools" }, ...tools, this.found));
+      this.tools = make("div", { className: "tools" }, ...tools, this.found);
+      this.root.before(this.tools);
       if (rows.length > pageSize) this.makePager();
       this.draw();
     }
@@ -159,6 +162,7 @@
       const lines = shown.map((row) => make("tr", {}, ...row.map((cell, i) => makeCell(cell, this.table.columns[i], row))));
       this.root.querySelector("tbody").replaceChildren(...lines);
       this.hideColumns();
+      if (this.onDraw) this.onDraw(lines, shown, rows);
       if (this.found) this.found.textContent = rows.length ? `${first + 1}–${first + shown.length} of ${rows.length}` : "nothing found";
       if (!this.back) return;
       this.back.disabled = first === 0;
@@ -167,6 +171,9 @@
   }
 
   const live = [...document.querySelectorAll("[data-table]")].map((root) => new LiveTable(root, tables[root.closest("main > section").id][root.dataset.table]));
+
+  const list = live.find(({ table }) => data.suspects && table === tables.suspects.suspects);
+  if (list) startBench({ make, show }, list, data.suspects);
 
   /* A link to a section that is folded opens it. */
   const unfold = () => {

@@ -3,7 +3,7 @@
 from localshapley.tasks.copies import Copies, copies
 from localshapley.tasks.curves import Curves, curves
 from localshapley.tasks.explain import explain
-from localshapley.tasks.mending import Mending, mending
+from localshapley.tasks.mending import Mending, mending, worth_mending
 from localshapley.tasks.owners import owners
 from localshapley.tasks.select import select
 from localshapley.tasks.suspects import suspects
@@ -22,4 +22,5 @@ __all__ = [
     "select",
     "suspects",
     "verdict",
+    "worth_mending",
 ]

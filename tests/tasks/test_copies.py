@@ -148,7 +148,9 @@ class TestNear:
         monkeypatch.setattr(nearness, "MAX_WORK", 1e4)
         found = copies(X)
         assert found.skipped
-        assert "60 rows with 20 columns take long (near=True looks for them)" in found.lines["skipped"]
+        assert (
+            "60 rows with 20 columns take long (tasks.copies with near=True looks for them)" in found.lines["skipped"]
+        )
         assert "no copies\n" in repr(found)
         assert "near" in copies(X, near=True).lines
         assert copies(X, near=False).lines == {}
@@ -161,7 +163,7 @@ class TestOutliers:
         found = copies(X[:190], None, X[190:])
         assert found.outliers["row"].tolist() == [17, 20]
         assert found.outliers["away"].is_monotonic_decreasing
-        assert found.lines["outliers"].startswith("2 rows are far from all others (row 17 ")
+        assert found.lines["outliers"].startswith("2 rows are far from all others (row 17: ")
 
     def test_huge_numbers_and_constant_columns(self):
         X = np.column_stack([normal(60, 2), np.ones(60), normal(60, 1) * 1e300])

@@ -48,9 +48,8 @@ def demo(
         target="diagnosis",
         levels=plan.levels,
         suspects=suspects,
-        mending=ls.tasks.mending(valuation, suspects, data.X, y, data.X_test, y_test, model=model)
-        if len(suspects)
-        else None,
+        mending=ls.tasks.worth_mending(data.X, y, data.X_test, y_test, model=model) if len(suspects) else None,
+        copies=ls.tasks.copies(data.X, y, data.X_test, y_test),
         title="Breast Cancer, 5 % of labels flipped",
     )
     typer.echo(f"Wrote {out / 'values.csv'} and {out / 'report.html'}.")

@@ -304,7 +304,7 @@ def _say_near(rows: _Rows, equal: Ints, joined: Ints) -> str:
 def _say_outliers(rows: _Rows, found: Nearness) -> str:
     if not len(found.outliers):
         return ""
-    first, n = f"{rows.name(found.outliers[0])} {found.away[0]:.0f} times", len(found.outliers)
+    first, n = f"{rows.name(found.outliers[0])}: {found.away[0]:.0f} times", len(found.outliers)
     return (
         f"{counted(n, 'row')} {'is' if n == 1 else 'are'} far from all others ({first} as far from its neighbours as "
         f"usual{', ...' * (n > 1)}); check the numbers and their units."
@@ -315,5 +315,5 @@ def _say_skipped(rows: _Rows) -> str:
     n, width = rows.table.shape
     return (
         f"nearly equal rows and outliers were not looked for: {n:,} rows with {width:,} columns take long "
-        "(near=True looks for them)."
+        "(tasks.copies with near=True looks for them)."
     )

@@ -78,12 +78,19 @@ class Mending:
     @property
     def sentence(self) -> str:
         """What the list is worth, for a reader who decides whether to act on it."""
-        drop, relabel = (_in_words(*gain, self.score) for gain in self.gains.values())
+        drop, relabel = (self._in_words(*gain) for gain in self.gains.values())
         nothing = "" if self.is_measurable else "acting on the list makes no measurable difference: "
         return (
             f"{nothing}{NAMES[self.score]} changes by {drop} without these rows, and by {relabel} with the suggested "
             f"labels, on {self.n_tests:,} held-out rows that had {'no' if self.apart else 'a'} part in finding them"
         )
+
+    def _in_words(self, gain: float, low: float, high: float) -> str:
+        """A change with its interval: of accuracies in points, a hundredth each."""
+        scale, decimals, unit = (100, 1, " points") if self.score == "accuracy" else (1, 3, "")
+        mean, start, end = (f"{scale * x:+.{decimals}f}" for x in (gain, low, high))
+        unsure = ", which holds 0" if self.is_measurable and low <= 0 <= high else ""
+        return f"{mean}{unit} (95 % interval {start} to {end}{unsure})"
 
     def __str__(self) -> str:
         return (
@@ -91,13 +98,6 @@ class Mending:
             f"(± {self.dropped_stderr:.3f}), {self.relabelled:.3f} with the suggested labels "
             f"(± {self.relabelled_stderr:.3f})"
         )
-
-
-def _in_words(gain: float, low: float, high: float, score: str) -> str:
-    """A change with its interval: of accuracies in points, a hundredth each."""
-    scale, decimals, unit = (100, 1, " points") if score == "accuracy" else (1, 3, "")
-    mean, start, end = (f"{scale * x:+.{decimals}f}" for x in (gain, low, high))
-    return f"{mean}{unit} (95 % interval {start} to {end}{'' if low > 0 or high < 0 else ', which holds 0'})"
 
 
 def mending(

@@ -67,8 +67,8 @@ class TestSuspectsAndSelect:
         assert "What mending brings, measured by training again" in (tmp_path / "r.html").read_text()
 
     def test_suspects_say_what_it_is_worth_to_act(self, answer, command, where):
-        shown = command("suspects", *where)
-        document = answer("suspects", *where)["mending"]
+        shown = command("suspects", *where, "--check")
+        document = answer("suspects", *where, "--check")["mending"]
         (line,) = [line for line in shown.stdout.splitlines() if line.startswith("worth: ")]
         assert document["n_tests"] == 50
         assert document["apart"]
@@ -91,8 +91,8 @@ class TestSuspectsAndSelect:
         assert "worth: " in command("suspects", *where, "--check").stdout
 
     def test_saved_values_are_measured_if_their_model_is_known(self, answer, command, kept, where, tmp_path):
-        assert "worth: " in command("suspects", *kept).stdout
-        answer("report", "v.parquet", "--train", where[0], "-t", "species", "--data")
+        assert "worth: " in command("suspects", *kept, "--check").stdout
+        answer("report", "v.parquet", "--train", where[0], "-t", "species", "--data", "--check")
         findings = json.loads((tmp_path / "report.json").read_text())["sections"]["findings"]
         assert findings["mending"]["apart"]
         (tmp_path / "three_neighbours.py").write_text(
@@ -102,7 +102,7 @@ class TestSuspectsAndSelect:
         answer("value", *where, "--out", "v.parquet", *mine)
         unknown = command("suspects", *kept)
         assert "the saved values are of KNeighborsClassifier(n_neighbors=3), which has no name here" in unknown.stderr
-        assert "worth: " in command("suspects", *kept, *mine).stdout
+        assert "worth: " in command("suspects", *kept, *mine, "--check").stdout
         answer("report", "v.parquet", "--train", where[0], "-t", "species", "--data")
         assert json.loads((tmp_path / "report.json").read_text())["sections"]["findings"]["mending"] is None
 

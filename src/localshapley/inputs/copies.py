@@ -84,8 +84,8 @@ def say_seen(group: Ints, n_rows: int, name: Callable[[int], str]) -> str:
     which, them = ("is a copy of a training row", "it") if len(leaks) == 1 else ("are copies of training rows", "them")
     return (
         f"{len(leaks):,} of {len(seen):,} test rows {which} ({name(n_rows + leaks[0])} equals {name(seen[leaks[0]])}"
-        f"{', ...' * (len(leaks) > 1)}): the model has seen {them}, so scores are too good. Leave {them} out of the "
-        "test rows, unless new rows will repeat old ones as often."
+        f"{', ...' * (len(leaks) > 1)}): the model has seen {them}, which flatters scores. Leave {them} out, unless "
+        "new rows will repeat old ones as often."
     )
 
 
@@ -104,7 +104,7 @@ def say_seen_in_folds(group: Ints, seen: AnyArray, name: Callable[[int], str], *
     )
     return (
         f"{len(rows):,} of {len(group):,} rows {'has' if len(rows) == 1 else 'have'} {where} ({name(first)} equals "
-        f"{name(other)}{', ...' * (len(rows) > 2)}), so scores are too good; {remedy}."
+        f"{name(other)}{', ...' * (len(rows) > 2)}), which flatters scores; {remedy}."
     )
 
 

@@ -112,8 +112,8 @@ def copies(X: Any, y: Any = None, X_test: Any = None, y_test: Any = None, *, nea
     2      1  89  training  equal     2        False
     3      1   1      test  equal     2        False
     >>> print(found.lines["leakage"])
-    1 of 45 test rows is a copy of a training row (test row 1 equals row 89): the model has seen it, so scores are too \
-good. Leave it out of the test rows, unless new rows will repeat old ones as often.
+    1 of 45 test rows is a copy of a training row (test row 1 equals row 89): the model has seen it, which flatters \
+scores. Leave it out, unless new rows will repeat old ones as often.
     """
     rows = _read(X, y, X_test, y_test)
     equal = groups_of(digest_cells(rows.table))

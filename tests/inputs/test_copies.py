@@ -57,7 +57,7 @@ class TestNotes:
         folds = [(np.arange(20, 40), np.arange(20)), (np.arange(20), np.arange(20, 40))]
         against, seen = notes(cv=folds)
         assert "4 rows in 2 groups" in against
-        assert seen.startswith("2 of 40 rows have a copy in another fold (row 11 equals row 30), so scores")
+        assert seen.startswith("2 of 40 rows have a copy in another fold (row 11 equals row 30), which flatters")
         together = GroupKFold(5).split(X, Y, ls.tasks.copies(X).group)
         assert len(notes(cv=together)) == 1
 

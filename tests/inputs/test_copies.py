@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
 
 import localshapley as ls
 from localshapley.inputs.copies import (
@@ -70,6 +73,14 @@ class TestNotes:
     def test_rows_that_are_equal_by_chance_are_not_told(self):
         coarse = np.random.default_rng(0).integers(0, 3, size=(200, 3))
         assert notes(coarse, RNG.integers(0, 2, 200), cv=5) == []
+
+    def test_texts_one_per_row(self):
+        texts = [f"{word} {i}" for i, word in enumerate(["good", "bad"] * 20)]
+        texts[8] = texts[3]
+        (against,) = notes(
+            texts, Y, texts[:1] * 2, Y[:2], model=make_pipeline(CountVectorizer(), LogisticRegression())
+        )[:1]
+        assert "row 3 has 'yes', row 8 has 'no'" in against
 
     def test_sparse_rows_and_owners_are_told_too(self):
         assert notes(sparse.csr_matrix(X), X_test=sparse.csr_matrix(X_TEST)) == notes()

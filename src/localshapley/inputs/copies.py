@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints, Masks
-from localshapley.inputs.digests import words_of
+from localshapley.inputs.digests import as_cells, words_of
 from localshapley.inputs.folds import Fold
 
 PAIRS_DRAWN = 2000
@@ -63,7 +63,8 @@ def are_coarse(group: Ints, X: Any) -> bool:
 
 def pairs_by_chance(X: Any, n: int) -> float:
     """How many pairs of `n` rows would be equal if the columns were independent of each other."""
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    X = as_cells(X)
+    n_rows = X.shape[0]
     rng = np.random.default_rng(0)
     one = rng.integers(n_rows, size=PAIRS_DRAWN)
     two = (one + rng.integers(1, max(n_rows, 2), size=PAIRS_DRAWN)) % n_rows

@@ -24,12 +24,7 @@ def digest_cells(X: Any) -> Masks:
     """
     from localshapley.kernels.digests import fold_cells, fold_words
 
-    table: Any = X
-    if sparse.issparse(X):
-        table = sparse.csr_array(X)
-    elif not isinstance(X, pd.DataFrame):
-        table = np.asarray(X)
-        table = table.reshape(len(table), -1)
+    table = as_cells(X)
     n_rows, n_columns = table.shape
     out = np.zeros((n_rows, 2), dtype=np.uint64)
     step = max(1, CELLS_AT_ONCE // max(n_columns, 1))
@@ -41,6 +36,16 @@ def digest_cells(X: Any) -> Masks:
             fold_cells(np.ascontiguousarray(words_of(part)), out[start : start + step])
     fold_words(np.full(n_rows, n_columns, dtype=np.uint64), np.arange(n_rows + 1), out)
     return out
+
+
+def as_cells(X: Any) -> Any:
+    """A table as a DataFrame, a CSR array or an array of two dimensions; a list of texts has one column."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if sparse.issparse(X):
+        return sparse.csr_array(X)
+    table = np.asarray(X)
+    return table.reshape(len(table), int(np.prod(table.shape[1:])))
 
 
 def digest_labels(y: Any) -> Masks:

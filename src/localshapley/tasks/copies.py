@@ -22,7 +22,7 @@ from localshapley.inputs.copies import (
     say_seen,
 )
 from localshapley.inputs.data import are_amounts, known_table
-from localshapley.inputs.digests import digest_cells
+from localshapley.inputs.digests import as_cells, digest_cells
 from localshapley.inputs.indexes import check_order, index_of
 from localshapley.tasks.nearness import NOTHING, Nearness, find_near, standardised, takes_long
 from localshapley.wording import counted
@@ -173,10 +173,9 @@ def _objects(entries: list[Any]) -> AnyArray:
 
 
 def _table(name: str, X: Any) -> Any:
-    X = known_table(X)
-    if not isinstance(X, pd.DataFrame) and not sparse.issparse(X):
-        X = np.asarray(X)
-        X = X.reshape(len(X), -1) if X.ndim and X.size else np.empty((0, 0))
+    if X is None:
+        raise InvalidArgumentError(f"{name} is missing; give one row per case.")
+    X = as_cells(known_table(X))
     if not X.shape[0] or not X.shape[1]:
         raise InvalidArgumentError(f"{name} is empty: it has {X.shape[0]} rows and {X.shape[1]} columns.")
     return X

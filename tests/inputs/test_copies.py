@@ -77,9 +77,9 @@ class TestNotes:
     def test_texts_one_per_row(self):
         texts = [f"{word} {i}" for i, word in enumerate(["good", "bad"] * 20)]
         texts[8] = texts[3]
-        (against,) = notes(
-            texts, Y, texts[:1] * 2, Y[:2], model=make_pipeline(CountVectorizer(), LogisticRegression())
-        )[:1]
+        model = make_pipeline(CountVectorizer(), LogisticRegression())
+        against, seen = notes(texts, Y, texts[:1], Y[:1], model=model)
+        assert "test row 0 equals row 0" in seen
         assert "row 3 has 'yes', row 8 has 'no'" in against
 
     def test_sparse_rows_and_owners_are_told_too(self):

@@ -84,7 +84,8 @@ class TestEqual:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ((np.empty((0, 3)),), "X is empty: it has 0 rows"),
+            ((None,), "X is missing"),
+            ((np.empty((0, 3)),), "X is empty: it has 0 rows and 3 columns"),
             ((normal(5, 2), [1, 2]), "y has 2 entries, X has 5 rows"),
             ((normal(5, 2), None, normal(5, 3)), "X_test has 3 columns, X has 2"),
             ((pd.DataFrame({"a": [1]}), None, pd.DataFrame({"b": [1]})), "X_test lacks the column 'a'"),
@@ -126,6 +127,13 @@ class TestNear:
             assert kind == "no" or X["word"].iloc[near] == X["word"].iloc[other]
         X.iloc[9, 3] = np.nan
         assert copies(X).groups["row"].tolist() == [2, 4]
+
+    @pytest.mark.filterwarnings("error")
+    def test_tables_without_amounts(self):
+        words = pd.DataFrame({"a": [f"w{i}" for i in range(30)], "b": [True, False] * 15, "gap": np.nan})
+        assert copies(words).lines == {}
+        assert copies(words.assign(n=np.arange(30.0))).lines == {}
+        assert copies(np.eye(30)).lines == {}
 
     @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
     def test_real_tables_have_no_near_copies(self, name):

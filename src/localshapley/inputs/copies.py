@@ -21,7 +21,7 @@ CHANCE = 0.5
 
 
 def groups_of(*digests: Masks) -> Ints:
-    """Number the groups of equal rows, by their first words, over all tables in their order."""
+    """Number the groups of equal rows over all tables, in their order; 64 bits of a digest tell rows apart."""
     return pd.factorize(np.concatenate([words[:, 0] for words in digests]))[0].astype(np.int64)
 
 

@@ -75,7 +75,7 @@ def find_near(Z: Any, words: Ints) -> Nearness:
     from sklearn.neighbors import NearestNeighbors
 
     n = Z.shape[0]
-    if n < FEW_ROWS:
+    if n < FEW_ROWS or not Z.shape[1]:
         return NOTHING
     by_tree = not sparse.issparse(Z) and _work_by_tree(Z) < n * Z.shape[1] * n
     search = NearestNeighbors(n_neighbors=NEIGHBOURS, algorithm="kd_tree" if by_tree else "brute").fit(Z)
@@ -144,17 +144,16 @@ def standardised(table: Any) -> tuple[Any, Ints]:
     for to, place in enumerate(np.flatnonzero(is_number).tolist()):
         numbers[:, to] = _as_floats(frame.iloc[:, place])
     missing = ~np.isfinite(numbers)
+    numbers[missing] = np.nan
     amount = _takes_three_values(numbers)
     rest = [digest_cells(part)[:, 0] for part in (frame.iloc[:, ~is_number], numbers[:, ~amount], missing)]
     code = pd.factorize(np.sum(rest, axis=0))[0].astype(np.int64)
-    return _scaled(np.where(missing, np.nan, numbers)[:, amount]), code
+    return _scaled(numbers[:, amount]), code
 
 
 def _takes_three_values(numbers: Floats) -> AnyArray:
     """Which columns hold at least three different numbers; a column of two, such as 0 and 1, says yes or no."""
-    if not numbers.size:
-        return np.zeros(numbers.shape[1], dtype=bool)
-    low, high = np.nanmin(numbers, axis=0), np.nanmax(numbers, axis=0)
+    low, high = np.fmin.reduce(numbers, axis=0), np.fmax.reduce(numbers, axis=0)
     between: AnyArray = ((numbers > low) & (numbers < high)).any(axis=0)
     return between
 
@@ -171,10 +170,9 @@ def _as_floats(column: pd.Series) -> AnyArray:
 
 
 def _scaled(numbers: Floats) -> Floats:
-    """Gaps filled, columns without contents or differences dropped."""
-    numbers = numbers[:, ~np.isnan(numbers).all(axis=0)]
-    numbers = np.where(np.isnan(numbers), np.nanmedian(numbers, axis=0), numbers) if numbers.size else numbers
-    numbers = numbers / np.maximum(np.abs(numbers).max(axis=0, initial=0), np.finfo(float).tiny)  # squares stay finite
+    """Columns that differ from row to row with mean 0 and deviation 1, gaps filled."""
+    numbers = np.where(np.isnan(numbers), np.nanmedian(numbers, axis=0), numbers)
+    numbers = numbers / np.abs(numbers).max(axis=0)  # squares stay finite
     numbers = numbers - numbers.mean(axis=0)
     deviation = numbers.std(axis=0)
     return np.ascontiguousarray(numbers[:, deviation > 0] / deviation[deviation > 0])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from localshapley.tasks import Copies, Mending
 
-MAX_SECONDS = 20.0
+MAX_SECONDS = 10.0
 """What acting on suspects is worth is measured by default if valuing the rows so often took no longer than this."""
 
 

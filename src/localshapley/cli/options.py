@@ -109,7 +109,7 @@ Check = Annotated[
     bool | None,
     option(
         "Measure what dropping or relabelling the suspects does to held-out accuracy, by five more valuations "
-        "(default: if these take less than 20 seconds).",
+        "(default: if these take less than 10 seconds).",
         OUTPUT,
         "--check/--no-check",
     ),

@@ -10,6 +10,7 @@ import pytest
 
 import localshapley as ls
 from cli.deciding import decide
+from localshapley.cli import checking
 
 pytestmark = pytest.mark.quick
 
@@ -57,7 +58,7 @@ class TestSuspectsAndSelect:
         def refuse(*arguments, **settings):
             raise ls.InvalidArgumentError("too few rows are left.")
 
-        monkeypatch.setattr(ls.tasks, "mending", refuse)
+        monkeypatch.setattr(ls.tasks, "worth_mending", refuse)
         done = command("value", *where, "--report", "r.html")
         assert done.status == 0, done.stderr
         assert "what mending the suspects would bring is left out: too few rows are left." in done.stderr
@@ -65,6 +66,67 @@ class TestSuspectsAndSelect:
         monkeypatch.undo()
         assert command("value", *where, "--report", tmp_path / "r.html").status == 0
         assert "What mending brings, measured by training again" in (tmp_path / "r.html").read_text()
+
+    def test_suspects_say_what_it_is_worth_to_act(self, answer, command, where):
+        shown = command("suspects", *where, "--check")
+        document = answer("suspects", *where, "--check")["mending"]
+        (line,) = [line for line in shown.stdout.splitlines() if line.startswith("worth: ")]
+        assert document["n_tests"] == 50
+        assert document["apart"]
+        for change, (gain, low, high) in document["gains"].items():
+            assert low <= gain <= high
+            assert gain == pytest.approx(document[change] - document["before"])
+            assert f"{100 * gain:+.1f} points (95 % interval {100 * low:+.1f} to {100 * high:+.1f}" in line
+        assert ("no measurable difference" in line) == (not document["is_measurable"])
+        assert "--no-check skips it" in shown.stderr
+        skipped = command("suspects", *where, "--no-check")
+        assert "worth: " not in skipped.stdout
+        assert "measuring" not in skipped.stderr
+
+    def test_what_would_take_long_is_measured_only_if_asked_for(self, command, where, monkeypatch):
+        monkeypatch.setattr(checking, "MAX_SECONDS", 0)
+        shown = command("suspects", *where)
+        assert "what mending the suspects would bring is left out: it would take about" in shown.stderr
+        assert "--check measures it." in shown.stderr
+        assert "worth: " not in shown.stdout
+        assert "worth: " in command("suspects", *where, "--check").stdout
+
+    def test_saved_values_are_measured_if_their_model_is_known(self, answer, command, kept, where, tmp_path):
+        assert "worth: " in command("suspects", *kept, "--check").stdout
+        answer("report", "v.parquet", "--train", where[0], "-t", "species", "--data", "--check")
+        findings = json.loads((tmp_path / "report.json").read_text())["sections"]["findings"]
+        assert findings["mending"]["apart"]
+        (tmp_path / "three_neighbours.py").write_text(
+            "from sklearn import neighbors as n\nmine = n.KNeighborsClassifier(3)"
+        )
+        mine = ["--model", "three_neighbours:mine"]
+        answer("value", *where, "--out", "v.parquet", *mine)
+        unknown = command("suspects", *kept)
+        assert "the saved values are of KNeighborsClassifier(n_neighbors=3), which has no name here" in unknown.stderr
+        assert "worth: " in command("suspects", *kept, *mine, "--check").stdout
+        answer("report", "v.parquet", "--train", where[0], "-t", "species", "--data")
+        assert json.loads((tmp_path / "report.json").read_text())["sections"]["findings"]["mending"] is None
+
+    def test_copies_contradictions_leaks_and_outliers_are_told(self, answer, command, flowers, where, tmp_path):
+        train, test = pd.read_csv(flowers / "train.csv"), pd.read_csv(flowers / "test.csv")
+        features = ["sepal length", "sepal width", "petal length", "petal width", "shade"]
+        train.loc[30, features] = train.loc[31, features]
+        train.loc[[30, 31], "species"] = ["setosa", "virginica"]
+        train.loc[50, features[:4]] = 90.0
+        test.loc[4, [*features, "species"]] = train.loc[60, [*features, "species"]]
+        train.to_csv(tmp_path / "train.csv", index=False)
+        test.to_csv(tmp_path / "test.csv", index=False)
+        words = ["train.csv", "--test", "test.csv", *where[3:]]
+        document = answer("suspects", *words, "--no-check")
+        assert list(document["copies"]["lines"]) == ["contradictions", "leakage", "copies", "outliers"]
+        assert [row["row"] for row in document["copies"]["groups"]][:2] == ["p030", "p031"]
+        assert document["copies"]["outliers"][0]["row"] == "p050"
+        shown = command("value", *words, "--report", "r.html", "--no-curves").stdout
+        assert "note     2 rows in 1 group are equal in every column but differ in their labels (row p030 has" in shown
+        assert "(test row 4 equals row p060)" in " ".join(document["notes"])
+        assert "outliers: 1 row is far from all others (row p050: " in shown
+        assert "contradictions: " not in shown
+        assert "Copies and outliers" in (tmp_path / "r.html").read_text()
 
     def test_select(self, answer, kept, tmp_path):
         chosen = answer("select", *kept, "-n", 12, "--balance", "equal", "-o", "best.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -198,8 +199,21 @@ class TestFindings:
         assert f"add up to {suspects['value'].sum():.4g}" in estimate
         assert "estimate" in estimate
         measured = render(summarise(exact, suspects=suspects, mending=MENDING))
-        assert "changes by +3.0 points (± 2.0 points), with the suggested labels by +5.0 points" in measured
+        assert (
+            "accuracy changes by +3.0 points (95 % interval +1.0 to +5.0) without these rows, and by +5.0" in measured
+        )
+        assert "Expect less than this on others." in measured
         assert "add up to" not in measured.split("values")[0]
+
+    def test_a_change_that_may_be_chance_is_no_gain(self, exact):
+        v, unsure = replace(exact, skill=GOOD), replace(MENDING, dropped=0.91, relabelled=0.92, apart=True)
+        unsure = replace(unsure, unsuspected=replace(unsure, n_tests=80))
+        summary = summarise(v, suspects=suspects_of(v), mending=unsure)
+        page = render(json.loads(json.dumps(summary)))
+        assert "acting on the list makes no measurable difference: accuracy changes by +1.0 points" in page
+        assert "<strong>no change</strong>of accuracy that is sure with the suggested labels" in page
+        assert "On the 80 of them that are not suspected, the changes are +1.0 points and +2.0 points." in page
+        assert "Expect less" not in page
 
     def test_suspects_by_class_and_owner(self, exact):
         v = replace(exact, skill=GOOD)
@@ -242,3 +256,32 @@ class TestFindings:
         found = said("findings", v, y=np.linspace(0, 1, len(v.values)), suspects=suspects, target="price")
         assert found["found"][0] == f"4 of {len(v.values)} numbers in “price” look wrong: these rows do harm."
         assert found["classes"] is None
+
+
+class TestCopies:
+    def test_groups_and_outliers_with_a_sentence_each(self, exact, iris):
+        X, y = iris.X.copy(), iris.y.copy()
+        X[7], y[7], X[20] = X[3], 2, 40
+        found = ls.tasks.copies(X, y, iris.X_test, iris.y_test)
+        summary = summarise(exact, copies=found, target="<b>kind")
+        part = summary["sections"]["copies"]
+        assert part["lines"] == list(found.lines.values())
+        names = [column["name"] for column in part["table"]["columns"]]
+        assert names == ["group", "row", "part", "copy", "<b>kind", "labels differ"]
+        assert [row[1] for row in part["table"]["rows"]] == [str(row) for row in found.groups["row"]]
+        assert [row[0] for row in part["outliers"]["rows"]] == ["20"]
+        page = render(json.loads(json.dumps(summary)))
+        assert "Rows that are there twice" in page
+        assert "Rows far from all others" in page
+        assert Outline(page).open == []
+
+    def test_there_is_no_section_where_nothing_was_found(self, exact):
+        rows = np.random.default_rng(0).normal(size=(40, 3))
+        assert "copies" not in summarise(exact, copies=ls.tasks.copies(rows))["sections"]
+        assert "copies" not in summarise(exact)["sections"]
+
+    def test_rows_that_are_equal_by_chance_are_not_listed(self, exact):
+        coarse = ls.tasks.copies(np.random.default_rng(0).integers(0, 3, size=(200, 3)))
+        page = render(summarise(exact, copies=coarse))
+        assert "chance brings about as many: these are no copies." in page
+        assert "Rows that are there twice" not in page

@@ -58,7 +58,8 @@ def demo(
         table=table,
         levels=plan.levels,
         suspects=suspects,
-        mending=ls.tasks.mending(valuation, suspects, X, y, X_test, y_test, model=model) if len(suspects) else None,
+        mending=ls.tasks.worth_mending(X, y, X_test, y_test, model=model) if len(suspects) else None,
+        copies=ls.tasks.copies(X, y, X_test, y_test),
         title="Breast Cancer, 5 % of labels flipped",
     )
     typer.echo(f"Wrote {out / 'table.csv'}, {out / 'values.csv'} and {out / 'report.html'}.")

@@ -105,6 +105,15 @@ class Run:
 SavedValues = Annotated[
     Path | None, option("Values saved by `value --out values.parquet`, instead of a new run.", DATA, "--values")
 ]
+Check = Annotated[
+    bool | None,
+    option(
+        "Measure what dropping or relabelling the suspects does to held-out accuracy, by five more valuations "
+        "(default: if these take less than 10 seconds).",
+        OUTPUT,
+        "--check/--no-check",
+    ),
+]
 RawCsv = Annotated[
     bool,
     option(

@@ -8,13 +8,17 @@ from typing import Annotated, Any
 import typer
 
 import localshapley as ls
+from localshapley.cli.checking import model_of, worth
 from localshapley.cli.data import named_rows
-from localshapley.cli.options import takes_groups
+from localshapley.cli.options import Check, takes_groups
 from localshapley.cli.output import Output
 from localshapley.cli.saved import valued_rows
 from localshapley.cli.suspects import judged
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.tables import read_table
+
+N_FOLDS = 5
+"""Folds that say what acting on suspects is worth."""
 
 
 @takes_groups
@@ -27,6 +31,7 @@ def report(
     owner: Annotated[str | None, typer.Option(help="Column that names the owners.")] = None,
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Data valuation",
     image_shape: Annotated[str | None, typer.Option(help="Show rows as images, such as 28x28.")] = None,
+    check: Check = None,
     data: Annotated[bool, typer.Option("--data", help="Also write what the report says as JSON, next to it.")] = False,
 ) -> None:
     """Write a report about saved values."""
@@ -36,6 +41,8 @@ def report(
     of_rows: dict[str, Any] = {}
     if train is not None:
         valuation, of_rows = _of_rows(valuation, train, target, owner)
+        if target is not None:
+            of_rows |= _checked(valuation, of_rows, output, check)
     shape = find_shape(image_shape)
     ls.report.write_report(out, valuation, **of_rows, image_shape=shape, title=title, json=data)
     output.answer({"report": str(out)}, f"Wrote {out}")
@@ -75,3 +82,19 @@ def _of_rows(
     if owner is not None:
         found["owners"], found["owner"] = ls.tasks.owners(valuation, table[owner]), table[owner]
     return valuation, found
+
+
+def _checked(valuation: ls.Valuation, of_rows: dict[str, Any], output: Output, check: bool | None) -> dict[str, Any]:
+    """Copies among the rows, and what acting on the suspects is worth, if the model is one that is known by name."""
+    from localshapley.inputs.preparing import prepare
+
+    X, y = prepare(of_rows["rows"]).X, of_rows["y"]
+    mending = worth(
+        lambda: {"X": X, "y": y, "cv": N_FOLDS, "model": model_of(valuation, y)},
+        X,
+        valuation,
+        of_rows["suspects"],
+        output,
+        check=check,
+    )
+    return {"copies": ls.tasks.copies(of_rows["rows"], y), "mending": mending}

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import localshapley as ls
-from localshapley.cli.options import ListOut, RawCsv, Run, SavedValues, takes_groups
+from localshapley.cli.checking import checked
+from localshapley.cli.options import Check, ListOut, RawCsv, Run, SavedValues, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, saved_or_valued, whole_or_share
 from localshapley.errors import LocalShapleyWarning
@@ -35,6 +36,7 @@ def suspects(
     values: SavedValues = None,
     out: ListOut = None,
     raw_csv: RawCsv = False,
+    check: Check = None,
 ) -> None:
     """List the rows that are probably mislabelled, with the neighbours that contradict them."""
     check_folder(out)
@@ -53,12 +55,14 @@ def suspects(
     text += [f"by class: {verdict.classes}"] if verdict.classes else []
     text += [f"held out: {verdict.skill}"] if verdict.skill is not None else []
     text += [f"caution: {caution}" for caution in verdict.cautions]
+    lines, more = checked(run, data, valuation, found, output, n=n, check=check, saved=values is not None)
+    text += lines
     if len(found):
         text += ["", first_rows(found, n is not None and n >= 1, f"-n {len(found)} shows all, "), ""]
     elif n is None:
         text.append("No label is more probably wrong than right; -n 20 lists the 20 most suspicious.")
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}{written}"] if out is not None else [])
-    document = {**about(valuation, data), **as_document(verdict), "suspects": as_records(found)}
+    document = {**about(valuation, data), **as_document(verdict), **more, "suspects": as_records(found)}
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
 

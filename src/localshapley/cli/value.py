@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import localshapley as ls
+from localshapley.cli.checking import find_copies, lines_on_copies, of_run, worth
 from localshapley.cli.data import Data
 from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import find_shape
 from localshapley.cli.suspects import judged
 from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, problem, valued
-from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.tables import kind_of, write_table
 
 if TYPE_CHECKING:
@@ -55,7 +57,7 @@ def value(run: Run, files: Files, output: Output) -> None:
     """Value every row of a table by what it contributes to a model's predictions."""
     _check(run, files)
     data, valuation = valued(run, output)
-    rows, written, guarded = _labelled(valuation, data), {}, ""
+    rows, written, guarded, found = _labelled(valuation, data), {}, "", list[str]()
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
     if files.out is not None:
         if files.out.suffix == ".parquet":
@@ -64,7 +66,7 @@ def value(run: Run, files: Files, output: Output) -> None:
             guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
         written["values"] = str(files.out)
     if files.report is not None:
-        _write_report(run, files, data, valuation, owners, output)
+        found = _write_report(run, files, data, valuation, owners, output)
         written["report"] = str(files.report)
     document = {**about(valuation, data), "files": written, "rows": as_records(rows)}
     text = [repr(valuation), "", *(f"  prepared {line}" for line in data.preparation)]
@@ -73,7 +75,7 @@ def value(run: Run, files: Files, output: Output) -> None:
     if owners is not None:
         document["owners"] = as_records(owners)
         text += ["", "Owners", first_rows(owners, whole=False)]
-    text += ["", *(f"Wrote {path}{guarded if what == 'values' else ''}" for what, path in written.items())]
+    text += ["", *found, *(f"Wrote {path}{guarded if what == 'values' else ''}" for what, path in written.items())]
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
 
@@ -107,20 +109,24 @@ def _labelled(valuation: ls.Valuation, data: Data) -> pd.DataFrame:
 
 def _write_report(
     run: Run, files: Files, data: Data, valuation: ls.Valuation, owners: pd.DataFrame | None, output: Output
-) -> None:
+) -> list[str]:
+    """Write the report; returns what it says about copies, in lines."""
     assert files.report is not None
     output.status("writing the report")
     given = problem(run, data)
     of_rows: dict[str, Any] = {}
+    copies = None
     if valuation.unit == "row":
         suspects, _ = judged(valuation, data.y, data.numbers)
+        copies = find_copies(data)
         of_rows = {
             "rows": data.rows,
             "y": data.y,
             "owner": data.owner,
             "table": data.table,
             "suspects": suspects,
-            "mending": _mending(files, valuation, suspects, given, output),
+            "mending": _mending(run, files, data, valuation, suspects, output),
+            "copies": copies,
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
     ls.report.write_report(
@@ -135,21 +141,16 @@ def _write_report(
         target=run.target,
         title=files.title or f"What the rows of {run.train.name} are worth",
     )
+    return [] if copies is None else lines_on_copies(copies, valuation.notes)
 
 
 def _mending(
-    files: Files, valuation: ls.Valuation, suspects: pd.DataFrame, given: dict[str, Any], output: Output
+    run: Run, files: Files, data: Data, valuation: ls.Valuation, suspects: pd.DataFrame, output: Output
 ) -> Mending | None:
-    """What mending the suspects would bring, which takes three trainings for each fold, where curves are drawn."""
-    few = len(valuation.values) <= CURVE_ROWS if files.curves is None else files.curves
-    if not few or not 0 < len(suspects) <= len(valuation.values) / 2:
-        return None
-    names = ("X", "y", "X_test", "y_test", "model", "cv", "seed")
-    try:
-        return ls.tasks.mending(valuation, suspects, **{name: given[name] for name in names})
-    except LocalShapleyError as error:  # such as too few rows left to train on
-        output.status(f"what mending the suspects would bring is left out: {error}")
-        return None
+    """What acting on the suspects is worth, where curves are drawn."""
+    check = False if files.curves is None and len(data.y) > CURVE_ROWS else files.curves
+    given = partial(of_run, run, data, None)
+    return worth(given, data.numbers, valuation, suspects, output, check=check, option="curves")
 
 
 def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: Any, output: Output) -> Curves | None:

@@ -12,6 +12,8 @@ from localshapley.arrays import AnyArray, Floats, Ints, Masks
 
 CELLS_AT_ONCE = 2**20
 """Cells of a table that are digested together, which bounds the memory that it takes."""
+MISSING = np.float64(np.nan).view(np.uint64)
+"""The word of a missing cell."""
 
 
 def digest_cells(X: Any) -> Masks:
@@ -22,12 +24,7 @@ def digest_cells(X: Any) -> Masks:
     """
     from localshapley.kernels.digests import fold_cells, fold_words
 
-    table: Any = X
-    if sparse.issparse(X):
-        table = sparse.csr_array(X)
-    elif not isinstance(X, pd.DataFrame):
-        table = np.asarray(X)
-        table = table.reshape(len(table), -1)
+    table = as_cells(X)
     n_rows, n_columns = table.shape
     out = np.zeros((n_rows, 2), dtype=np.uint64)
     step = max(1, CELLS_AT_ONCE // max(n_columns, 1))
@@ -36,9 +33,19 @@ def digest_cells(X: Any) -> Masks:
         if sparse.issparse(part):
             fold_words(*_pairs(part), out[start : start + step])
         else:
-            fold_cells(np.ascontiguousarray(_words(part)), out[start : start + step])
+            fold_cells(np.ascontiguousarray(words_of(part)), out[start : start + step])
     fold_words(np.full(n_rows, n_columns, dtype=np.uint64), np.arange(n_rows + 1), out)
     return out
+
+
+def as_cells(X: Any) -> Any:
+    """A table as a DataFrame, a CSR array or an array of two dimensions; a list of texts has one column."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    if sparse.issparse(X):
+        return sparse.csr_array(X)
+    table = np.asarray(X)
+    return table.reshape(len(table), int(np.prod(table.shape[1:])))
 
 
 def digest_labels(y: Any) -> Masks:
@@ -60,8 +67,8 @@ def _pairs(part: sparse.csr_array) -> tuple[Masks, Ints]:
     return pairs.ravel(), 2 * part.indptr.astype(np.int64)
 
 
-def _words(part: Any) -> Masks:
-    """One word for each cell, 0 for the number 0."""
+def words_of(part: Any) -> Masks:
+    """One word for each cell of a DataFrame or an array of two dimensions, 0 for the number 0."""
     if not isinstance(part, pd.DataFrame) and part.dtype.kind in "biuf":
         return bits(part.astype(np.float64))
     table = pd.DataFrame(part)
@@ -74,10 +81,17 @@ def _words(part: Any) -> Masks:
 def _column_words(column: pd.Series) -> Masks:
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
         return bits(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    cells: AnyArray = column.astype(object).to_numpy()
+    if column.dtype != object or pd.api.types.infer_dtype(column) == "string":
+        codes, kinds = pd.factorize(column)  # each different cell once
+        return np.append(_cell_words(np.asarray(kinds, dtype=object)), MISSING)[codes]
+    return _cell_words(column.to_numpy())
+
+
+def _cell_words(cells: AnyArray) -> Masks:
+    """Words of cells of any kind."""
     missing = pd.isna(cells)
     is_number = ~missing & np.fromiter((isinstance(cell, int | float | np.number) for cell in cells), bool, len(cells))
-    words = np.full(len(cells), np.nan).view(np.uint64)
+    words = np.full(len(cells), MISSING)
     words[is_number] = bits(cells[is_number].astype(np.float64))
     is_text = ~missing & ~is_number
     words[is_text] = pd.util.hash_array(np.array([str(cell) for cell in cells[is_text]], dtype=object))

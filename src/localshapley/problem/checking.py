@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -91,4 +92,4 @@ def check(
         seed=seed,
     )
     notes = notes + more + data.notes
-    return Checked(task, chosen, data.ids, notes, lambda: Digests.of(known_table(X), y), folds, oob)
+    return Checked(task, chosen, data.ids, notes, cache(lambda: Digests.of(known_table(X), y)), folds, oob)

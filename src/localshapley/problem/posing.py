@@ -30,6 +30,7 @@ from localshapley.models.pipelines import (
 )
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import check
+from localshapley.problem.copies import notes_on_copies
 from localshapley.problem.finding import find_by_folds, find_supports, of_fold
 from localshapley.problem.fixed import pose_fixed
 from localshapley.problem.references import Trial, skill_of
@@ -66,6 +67,7 @@ def pose(
     raw, raw_test = known_table(X), known_table(X_test)
     checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.model.estimator, checked.notes
+    notes += notes_on_copies(checked, raw, raw_test, y_test)
     notes += note_of_loud_rows(task, checked.ids, folds=checked.folds is not None or checked.oob)
     held = None
     if owners is not None:

@@ -23,7 +23,7 @@ from localshapley.valuation import Valuation
 from localshapley.valuation.plots import INTERVAL
 
 if TYPE_CHECKING:
-    from localshapley.tasks import Curves, Mending
+    from localshapley.tasks import Copies, Curves, Mending
 
 FORMAT = "localshapley report 4"
 PAGE_SIZE = 25
@@ -39,6 +39,7 @@ def write_report(
     levels: Levels | None = None,
     suspects: pd.DataFrame | None = None,
     mending: Mending | None = None,
+    copies: Copies | None = None,
     curves: Curves | None = None,
     owners: pd.DataFrame | None = None,
     owner: Any = None,
@@ -68,7 +69,9 @@ def write_report(
     suspects, owners : DataFrame, optional
         From ``tasks.suspects`` and ``tasks.owners``.
     mending : Mending, optional
-        From ``tasks.mending``: what mending the suspects would bring.
+        From ``tasks.worth_mending`` (or ``tasks.mending``): what acting on the suspects is worth.
+    copies : Copies, optional
+        From ``tasks.copies``.
     curves : Curves, optional
         From ``tasks.curves``.
     owner : array, Series or list, optional
@@ -106,6 +109,7 @@ def write_report(
         y=y,
         suspects=suspects,
         mending=mending,
+        copies=copies,
         curves=curves,
         owners=owners,
         owner=owner,
@@ -131,6 +135,7 @@ def summarise(
     y: Any = None,
     suspects: pd.DataFrame | None = None,
     mending: Mending | None = None,
+    copies: Copies | None = None,
     curves: Curves | None = None,
     owners: pd.DataFrame | None = None,
     owner: Any = None,
@@ -160,6 +165,7 @@ def summarise(
         levels=levels,
         suspects=suspects,
         mending=mending,
+        copies=copies,
         curves=curves,
         owners=owners,
         gap=gap,

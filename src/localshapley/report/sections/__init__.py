@@ -9,6 +9,7 @@ __all__ = ["SECTIONS", "Context", "Section"]
 NAMES = (
     "findings",
     "suspects",
+    "copies",
     "owners",
     "values",
     "extremes",

@@ -19,7 +19,7 @@ from localshapley.report.tables import Table
 from localshapley.valuation import Valuation
 
 if TYPE_CHECKING:
-    from localshapley.tasks import Curves, Mending
+    from localshapley.tasks import Copies, Curves, Mending
 
 
 class Section(ABC):
@@ -103,7 +103,7 @@ class Context:
     ----------
     rows : Rows
         The valued rows as the user knows them.
-    levels, suspects, mending, curves, owners, gap
+    levels, suspects, mending, copies, curves, owners, gap
         As given to `write_report`; None where they were not.
     preparation : list of str
     n_shown : int
@@ -114,6 +114,7 @@ class Context:
     levels: Levels | None = None
     suspects: pd.DataFrame | None = None
     mending: Mending | None = None
+    copies: Copies | None = None
     curves: Curves | None = None
     owners: pd.DataFrame | None = None
     gap: LocalityGap | None = None

@@ -87,9 +87,12 @@ def _tile(skill: Skill) -> tuple[str, str]:
 
 
 def _tile_of_mending(mending: Mending) -> tuple[str, str]:
-    gain, error = mending.relabelled - mending.before, INTERVAL * mending.relabelled_stderr
-    words = f"with the suggested labels, measured on held-out rows (± {_gain(error, mending.score)[1:]})"
-    return _gain(gain, mending.score), f"of {NAMES[mending.score]} {words}"
+    gain, low, high = mending.gains["relabelled"]
+    interval = f"95 % interval {_gain(low, mending.score)} to {_gain(high, mending.score)}"
+    name, measured = NAMES[mending.score], "with the suggested labels, measured on held-out rows"
+    if low <= 0 <= high:
+        return "no change", f"of {name} that is sure {measured}: {_gain(gain, mending.score)} ({interval})"
+    return _gain(gain, mending.score), f"of {name} {measured} ({interval})"
 
 
 def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_hurt: int) -> Iterator[str]:
@@ -137,13 +140,17 @@ def _quality(skill: Skill) -> str:
 
 
 def _measured(m: Mending) -> str:
-    without, mended = m.dropped - m.before, m.relabelled - m.before
+    flattered = "" if m.apart else " Expect less than this on others."
+    clear = ""
+    if m.unsuspected is not None:
+        drop, relabel = (_gain(gain, m.score) for gain, _, _ in m.unsuspected.gains.values())
+        clear = (
+            f" On the {m.unsuspected.n_tests:,} of them that are not suspected, the changes are {drop} and {relabel}."
+        )
     return (
-        f"What mending brings, measured by training again: without the suspected rows {NAMES[m.score]} on "
-        f"{m.n_tests:,} held-out rows changes by {_gain(without, m.score)} "
-        f"(± {_gain(INTERVAL * m.dropped_stderr, m.score)[1:]}), with the suggested labels by "
-        f"{_gain(mended, m.score)} (± {_gain(INTERVAL * m.relabelled_stderr, m.score)[1:]}). Held-out rows keep their "
-        "labels, wrong ones too, and some of them helped to find the suspects: take this as a rough figure."
+        f"What mending brings, measured by training again: {m.sentence}.{flattered} They keep their labels, wrong "
+        f"ones too, which makes a real gain look smaller.{clear} The intervals are about other held-out rows, not "
+        "other training rows."
     )
 
 

@@ -1,0 +1,121 @@
+"""What commands check besides the values: copies among the rows, and what it is worth to act on suspects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import localshapley as ls
+from localshapley.cli.data import Data
+from localshapley.cli.options import Run
+from localshapley.cli.output import Output, as_records
+from localshapley.cli.valuing import arguments
+from localshapley.errors import LocalShapleyError
+from localshapley.wording import duration
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from localshapley.tasks import Copies, Mending
+
+MAX_SECONDS = 10.0
+"""What acting on suspects is worth is measured by default if valuing the rows so often took no longer than this."""
+
+
+def find_copies(data: Data) -> Copies:
+    """Copies, contradictions and outliers among the rows as the model gets them."""
+    return ls.tasks.copies(data.X, data.y, data.X_test, data.y_test)
+
+
+def lines_on_copies(copies: Copies, notes: list[str]) -> list[str]:
+    """A line about each kind that there is, except those that notes tell already."""
+    return [f"{name}: {line}" for name, line in copies.lines.items() if line not in notes and name != "skipped"]
+
+
+def checked(
+    run: Run,
+    data: Data,
+    valuation: ls.Valuation,
+    found: pd.DataFrame,
+    output: Output,
+    *,
+    n: float | None,
+    check: bool | None,
+    saved: bool,
+) -> tuple[list[str], dict[str, Any]]:
+    """What `suspects` says besides the list, as lines and for its document."""
+    copies = find_copies(data)
+    given = partial(of_run, run, data, valuation if saved else None)
+    mending = worth(given, data.numbers, valuation, found, output, n=n, check=check)
+    lines = ([] if mending is None else [f"worth: {mending.sentence}"]) + lines_on_copies(copies, valuation.notes)
+    measured = None
+    if mending is not None:
+        measured = {**asdict(mending), "gains": mending.gains, "is_measurable": mending.is_measurable}
+    tables = {"groups": copies.groups.set_index("group"), "outliers": copies.outliers.set_index("row")}
+    documents = {name: as_records(table) for name, table in tables.items()}
+    return lines, {"mending": measured, "copies": {"lines": copies.lines, **documents}}
+
+
+def of_run(run: Run, data: Data, saved: ls.Valuation | None) -> dict[str, Any]:
+    """The arguments that rows were valued with; where the values were saved, the model is theirs if it is known."""
+    given = {name: entry for name, entry in arguments(run, data).items() if name != "store"}
+    return given if saved is None else given | {"model": model_of(saved, data.y, given["model"])}
+
+
+def worth(
+    arguments_of_value: Callable[[], dict[str, Any]],
+    features: Any,
+    valuation: ls.Valuation,
+    found: pd.DataFrame,
+    output: Output,
+    *,
+    n: float | None = None,
+    check: bool | None = None,
+    option: str = "check",
+) -> Mending | None:
+    """What it is worth to act on suspects; None if there are none, or if a line says why it was not measured.
+
+    By default (`check` is None) it is measured if the rows were valued in little time.
+    """
+    from localshapley.tasks.mending import N_PARTS
+
+    if check is False or not len(found):
+        return None
+    seconds = N_PARTS * valuation.cost.seconds
+    try:
+        if len(found) > len(valuation.values) / 2:
+            raise LocalShapleyError("more than half of the rows are suspected.")
+        given = arguments_of_value()
+        if check is None and seconds > MAX_SECONDS:
+            raise LocalShapleyError(f"it would take about {duration(seconds)}; --{option} measures it.")
+        output.status(f"measuring what mending the suspects would bring: {N_PARTS} valuations (--no-{option} skips it)")
+        return ls.tasks.worth_mending(**given, n=n, features=features)
+    except LocalShapleyError as error:  # such as too few rows left to train on
+        output.status(f"what mending the suspects would bring is left out: {error}")
+        return None
+
+
+def model_of(valuation: ls.Valuation, y: Any, *given: Any) -> Any:
+    """The model behind saved values: of those given, and those with a name, the one that reads like theirs."""
+    from localshapley.inputs.model import on_one_line
+    from localshapley.inputs.named import NAMES
+    from localshapley.models import Fixed
+    from localshapley.models.dispatch import FIXED_FOREST, as_model, find_named
+
+    named = [
+        find_named(name, regression=regression)
+        for regression, other in ((False, "ridge"), (True, "logistic"))
+        for name in (*NAMES, FIXED_FOREST)
+        if name != other
+    ]
+    for model in (*given, *named):
+        found = as_model(model, y)[0]
+        text = on_one_line(found.estimator)
+        if valuation.model == (f"Fixed({text})" if isinstance(found, Fixed) else text):
+            return model
+    raise LocalShapleyError(
+        f"the saved values are of {valuation.model}, which has no name here; `localshapley suspects` with this --model "
+        "measures it."
+    )

@@ -1,0 +1,51 @@
+"""What a result says about copies among the rows that were valued, and the rows that they were valued on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from localshapley.inputs.copies import (
+    are_coarse,
+    groups_of,
+    is_seen_in_folds,
+    is_shared,
+    say_contradicted,
+    say_seen,
+    say_seen_in_folds,
+)
+from localshapley.inputs.digests import digest_cells
+from localshapley.problem.checking import Checked
+
+
+def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[str]:
+    """Tell test rows that are copies of training rows, and equal rows with different labels.
+
+    The arguments are what the user gave, and what was made of it. Rows that are equal because columns take few values
+    are no copies.
+    """
+    task, digests = checked.task, [checked.digests().rows]
+    n_rows = len(digests[0])
+    digests += [] if X_test is None else [digest_cells(X_test)]
+    group = groups_of(*digests)
+    shared = is_shared(group)
+    if not shared.any() or are_coarse(group, X):
+        return []
+
+    def name(row: int) -> str:
+        if row >= n_rows:
+            return f"test row {row - n_rows}"
+        return f"row {row if checked.ids is None else checked.ids[row]}"
+
+    if X_test is not None:
+        seen = say_seen(group, n_rows, name)
+    elif checked.folds is not None:
+        seen = say_seen_in_folds(group, is_seen_in_folds(group, checked.folds), name, oob=False)
+    else:
+        seen = say_seen_in_folds(group, shared, name, oob=True)
+    against = ""
+    if task.classes is not None:
+        labels = task.y if X_test is None else np.concatenate([task.y, np.asarray(y_test).ravel()])
+        against = say_contradicted(group, labels, name)
+    return [note for note in (against, seen) if note]

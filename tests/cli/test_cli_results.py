@@ -84,9 +84,9 @@ class TestSuspectsAndSelect:
         assert "measuring" not in skipped.stderr
 
     def test_what_would_take_long_is_measured_only_if_asked_for(self, command, where, monkeypatch):
-        monkeypatch.setattr(checking, "MAX_SECONDS", 0)
+        monkeypatch.setattr(checking, "MAX_ROWS", 0)
         shown = command("suspects", *where)
-        assert "what mending the suspects would bring is left out: it would take about" in shown.stderr
+        assert "what mending the suspects would bring is left out: it takes long with" in shown.stderr
         assert "--check measures it." in shown.stderr
         assert "worth: " not in shown.stdout
         assert "worth: " in command("suspects", *where, "--check").stdout
@@ -181,7 +181,7 @@ def test_the_first_commands_of_the_readme(command, tmp_path):
     assert done.status == 0, done.stderr
     about, table = done.stdout.split("\nnote:")[0].strip().split("\n\n")
     assert about.splitlines()[:2] == [
-        "about 1 (0 to 6) of 569 labels look wrong",
+        "about 2 (0 to 7) of 569 labels look wrong",
         "listed: the 10 most suspicious of 569 rows",
     ]
     _, *rows = table.splitlines()

@@ -111,7 +111,7 @@ def test_without_rows_labels_that_cannot_be_learnt_are_warned_of():
 
 
 def test_a_rare_class_that_the_model_does_not_know_is_warned_of():
-    X, labels = make_classification(600, 20, n_informative=5, weights=[0.7], flip_y=0.35, class_sep=0.6, random_state=1)
+    X, labels = make_classification(600, 20, n_informative=5, weights=[0.8], flip_y=0.3, class_sep=0.6, random_state=1)
     y = np.where(labels == 1, "bad", "good")
     v = ls.value(X, y, cv=5, model="knn")
     with pytest.warns(LocalShapleyWarning) as told:

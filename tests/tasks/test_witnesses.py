@@ -92,7 +92,7 @@ def test_right_labels_are_left_alone():
     X, y = load_breast_cancer(return_X_y=True)
     judged = judge_labels(X, y)
     assert (judged.p_wrong > 0.5).sum() <= 1
-    assert judged.n_wrong[1] == 0
+    assert judged.n_wrong[1] < 1
 
 
 def test_sparse_tables_give_the_same(wine, monkeypatch):

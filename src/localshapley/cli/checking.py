@@ -13,15 +13,14 @@ from localshapley.cli.options import Run
 from localshapley.cli.output import Output, as_records
 from localshapley.cli.valuing import arguments
 from localshapley.errors import LocalShapleyError
-from localshapley.wording import duration
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from localshapley.tasks import Copies, Mending
 
-MAX_SECONDS = 10.0
-"""What acting on suspects is worth is measured by default if valuing the rows so often took no longer than this."""
+MAX_ROWS = 5_000
+"""What acting on suspects is worth is measured by default for up to so many rows, which takes seconds."""
 
 
 def find_copies(data: Data) -> Copies:
@@ -77,20 +76,18 @@ def worth(
 ) -> Mending | None:
     """What it is worth to act on suspects; None if there are none, or if a line says why it was not measured.
 
-    By default (`check` is None) it is measured if the rows were valued in little time.
+    By default (`check` is None) it is measured for tables that are not large.
     """
-    from localshapley.tasks.mending import N_PARTS
-
     if check is False or not len(found):
         return None
-    seconds = N_PARTS * valuation.cost.seconds
     try:
         if len(found) > len(valuation.values) / 2:
             raise LocalShapleyError("more than half of the rows are suspected.")
         given = arguments_of_value()
-        if check is None and seconds > MAX_SECONDS:
-            raise LocalShapleyError(f"it would take about {duration(seconds)}; --{option} measures it.")
-        output.status(f"measuring what mending the suspects would bring: {N_PARTS} valuations (--no-{option} skips it)")
+        if check is None and len(valuation.values) > MAX_ROWS:
+            raise LocalShapleyError(f"it takes long with {len(valuation.values):,} rows; --{option} measures it.")
+        output.status(f"measuring what mending the suspects would bring (--no-{option} skips it)")
+        given = {name: given[name] for name in ("X", "y", "X_test", "y_test", "model", "cv", "seed") if name in given}
         return ls.tasks.worth_mending(**given, n=n, features=features)
     except LocalShapleyError as error:  # such as too few rows left to train on
         output.status(f"what mending the suspects would bring is left out: {error}")

@@ -89,7 +89,7 @@ def suspects(
     found = neighbours_of(valuation, X, n_neighbours)
     regression = is_regression(valuation, labels)
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
-    judged = None if X is None else _judged(X, labels, regression, seed, progress)
+    judged = None if X is None else judge(X, labels, regression=regression, seed=seed, progress=progress)
     if judged is None:
         suspicion, doubtful = _by_value(valuation, None if X is None or regression else agreement)
     else:
@@ -117,8 +117,10 @@ def suspects(
     return listed
 
 
-def _judged(X: Any, labels: AnyArray, regression: bool, seed: int, progress: ProgressSetting) -> Judgement | None:
-    """What the witnesses say; suggested labels are the user's."""
+def judge(
+    X: Any, labels: AnyArray, *, regression: bool, seed: int = 0, progress: ProgressSetting = False
+) -> Judgement | None:
+    """What the witnesses say, in terms of the user's labels; None if there are none."""
     if regression:
         return judge_numbers(X, labels.astype(np.float64), seed=seed, progress=progress)
     classes, codes = np.unique(labels, return_inverse=True)

@@ -46,7 +46,11 @@ MIN_ROWS = 20
 MIN_OF_CLASS = 5
 """Rows of rarer classes are not judged."""
 SURE = 0.4
-"""Share of the rows that counts as those whose class the witnesses are surest of."""
+"""The witnesses are sure of the class of this share of the rows,"""
+NEARLY = 0.95
+"""and of those for which it is nearly as probable: so many times as probable as for the last of them at least."""
+AS_SURE = 0.85
+"""Both hold within each class of which the witnesses are about as sure as of all: so many times at least."""
 PRIOR_ROWS = 10
 """The rates at which one label is taken for another are drawn to the common rate as if by this many rows."""
 N_STEPS = 300
@@ -78,6 +82,11 @@ class Judgement:
     p_wrong: Floats
     suggested: AnyArray
     n_wrong: tuple[float, float, float]
+
+    def listed(self, n: int | None = None) -> Ints:
+        """The rows that are more probably wrong than right, or the `n` most suspicious, the surest first."""
+        order = np.argsort(-self.suspicion, kind="stable")
+        return order[self.p_wrong[order] > 0.5] if n is None else order[:n]
 
 
 def judge_labels(X: Any, codes: Ints, *, seed: int = 0, progress: ProgressSetting = False) -> Judgement | None:
@@ -142,7 +151,7 @@ def _judge_labels(X: Any, codes: Ints, same: Ints, seed: int, bar: Progress) -> 
     noisy = _probabilities(np.hstack([np.log(np.maximum(shares, 1e-3)), decisions]), codes, seed, bar)
     n_wrong, p_wrong = (np.nan,) * 3, np.full(len(codes), np.nan)
     if _is_learnt(noisy, codes):
-        sure = np.argsort(-together.max(axis=1), kind="stable")[: round(SURE * len(codes))]
+        sure = _are_sure(together)
         surest = together[sure].argmax(axis=1)
         rate, *ends = _rate(surest != codes[sure])
         n_wrong = rate * n_rows, ends[0] * n_rows, ends[1] * n_rows
@@ -279,6 +288,18 @@ def _is_learnt(probabilities: Floats, codes: Ints) -> bool:
     frequent = (np.bincount(codes) / len(codes))[codes]
     gain = np.log(np.maximum(_own(probabilities, codes), 1e-6)) - np.log(frequent)
     return bool(gain.mean() > 2 * gain.std() / np.sqrt(len(gain)))
+
+
+def _are_sure(probabilities: Floats) -> AnyArray:
+    """The rows whose class is surest, within each class that the witnesses know about as well as others."""
+    top, likely = probabilities.max(axis=1), probabilities.argmax(axis=1)
+    levels = np.full(probabilities.shape[1], np.quantile(top, 1 - SURE))
+    for c in np.flatnonzero(np.bincount(likely) >= MIN_OF_CLASS):
+        level = np.quantile(top[likely == c], 1 - SURE)
+        if level >= AS_SURE * np.quantile(top, 1 - SURE):
+            levels[c] = level
+    out: AnyArray = top >= NEARLY * levels[likely]
+    return out
 
 
 def _rate(differ: AnyArray) -> tuple[float, float, float]:

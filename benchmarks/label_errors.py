@@ -75,7 +75,7 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
         return StandardScaler().fit_transform(X), y
     if name == "mnist":
         images = ls.datasets.load("mnist")
-        return np.asarray(images.X, dtype=float).reshape(len(images.X), -1) / 255, np.asarray(images.y)
+        return np.asarray(images.X, dtype=float).reshape(len(images.X), -1), np.asarray(images.y)
     if name == "adult":
         table = read("adult.tsv.gz", "\t")
         y = table.pop("target").to_numpy()
@@ -174,7 +174,9 @@ def cleanlab(p: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
     yield "cleanlab quality", quality
 
 
-def run(name: str, kind: str, rate: float, seed: int, end: float) -> tuple[list[dict[str, Any]], Any, Any] | None:
+def run(
+    name: str, kind: str, rate: float, seed: int, end: float, rivals: bool
+) -> tuple[list[dict[str, Any]], Any, Any] | None:
     """Precisions of all methods; and of ours, probabilities and the number of wrong labels."""
     if perf_counter() > end:
         return None
@@ -188,7 +190,7 @@ def run(name: str, kind: str, rate: float, seed: int, end: float) -> tuple[list[
     judged = judge_labels(X, y, seed=seed)
     assert judged is not None
     found = []
-    for model, method, order in [("any", "suspects", -judged.suspicion), *rankings(X, y, seed)]:
+    for model, method, order in [("any", "suspects", -judged.suspicion), *(rankings(X, y, seed) if rivals else ())]:
         worst = np.argsort(order, kind="stable")[: wrong.sum()]
         found.append(about | {"model": model, "method": method, "precision": wrong[worst].mean()})
     ours = pd.DataFrame({"p_wrong": judged.p_wrong.astype(np.float32), "wrong": wrong}).assign(**about)
@@ -212,7 +214,10 @@ def report(found: pd.DataFrame, judged: pd.DataFrame, numbers: pd.DataFrame) -> 
     wide = found.pivot_table(index=["data", "flips", "rate"], columns="who", values="precision")
     for by in ("data", "flips", "rate"):
         print(f"\n{markdown(by_method(found, wide.groupby(by).mean()))}")
+    report_calibration(judged, numbers)
     rivals = wide.drop(columns="suspects")
+    if not rivals.shape[1]:
+        return
     lead = wide["suspects"] - rivals.max(axis=1)
     error = found.groupby(["who", "data", "flips", "rate"])["precision"].sem().mean()
     print(f"\n{len(wide)} lines, standard error of a line about {error:.3f}, {rivals.shape[1]} rivals in each")
@@ -221,6 +226,11 @@ def report(found: pd.DataFrame, judged: pd.DataFrame, numbers: pd.DataFrame) -> 
     print(f"\nbehind the best of the line\n{markdown(regret.sort_values('mean').head(8))}")
     behind = pd.DataFrame({"suspects": wide["suspects"], "best": rivals.max(axis=1), "who": rivals.idxmax(axis=1)})
     print(f"\nlines where another is ahead by more than 0.03\n{markdown(behind[lead < -0.03])}")
+
+
+def report_calibration(judged: pd.DataFrame, numbers: pd.DataFrame) -> None:
+    """Print how far probabilities and estimated numbers are right."""
+    numbers = numbers[numbers["about"].notna()]
     keys = ["flips", "rate"]
     covers = numbers["true"].between(numbers["low"], numbers["high"])
     judged = judged.assign(listed=judged["p_wrong"] > 0.5)
@@ -328,6 +338,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of the name of a data set")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=600, help="start no run after this time")
+    parser.add_argument("--ours", action="store_true", help="no rivals: how well calibrated the probabilities are")
     parser.add_argument("--numbers", action="store_true")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--tables", type=Path)
@@ -344,7 +355,11 @@ def main() -> None:
     end = perf_counter() + 60 * arguments.minutes
     names = [name for name in NAMES if arguments.only in name]
     runs = [(n, k, r, s) for s, n, k, r in product(range(arguments.seeds), names, KINDS, RATES)]
-    done = [one for one in Parallel(arguments.jobs)(delayed(run)(*one, end) for one in runs) if one is not None]
+    done = [
+        one
+        for one in Parallel(arguments.jobs)(delayed(run)(*one, end, not arguments.ours) for one in runs)
+        if one is not None
+    ]
     print(f"{len(done)} of {len(runs)} runs")
     found = pd.DataFrame([line for lines, _, _ in done for line in lines])
     judged, numbers = pd.concat([ours for _, ours, _ in done]), pd.DataFrame([number for _, _, number in done])

@@ -30,7 +30,8 @@ from localshapley.models.fixed import FixedTrainer
 from localshapley.models.leaves import Grown
 from localshapley.progress import Progress, ProgressSetting
 
-N_TREES = 300
+N_TREES, FEW_TREES, FEW_ROWS = 300, 100, 500
+"""Trees of the forest, and as many as do for up to this number of rows, where growing them takes most of the time."""
 MAX_BAG = 10_000
 """Rows that each tree is grown on, at most: more would take longer, and change little."""
 MAX_OF_MACHINE = 5_000
@@ -173,10 +174,7 @@ def _judge_numbers(X: Any, y: Floats, same: Ints, seed: int, bar: Progress) -> J
     middle = float(np.median(y))
     scale = float(np.subtract(*np.percentile(y, [75, 25]))) or float(y.std()) or 1.0
     target = (y - middle) / scale
-    grown = RandomForestRegressor(
-        N_TREES, min_samples_leaf=3, max_features=1 / 3, max_samples=_bag(len(y)), oob_score=True, n_jobs=-1,
-        random_state=seed,
-    ).fit(X, target)  # fmt: skip
+    grown = RandomForestRegressor(max_features=1 / 3, **_of_forest(len(y), seed)).fit(X, target)
     bar.advance(STEPS_OF_FOREST)
     folds = list(KFold(N_FOLDS, shuffle=True, random_state=seed).split(target))
     machine = _held_out(SVR(gamma=_gamma(X)), "predict", X, target, folds, MAX_OF_MACHINE, bar)[:, 0]
@@ -215,15 +213,21 @@ def _gamma(X: Any) -> float:
 def _forest(X: Any, codes: Ints, seed: int) -> tuple[Floats, Floats]:
     """Shares of the classes by the trees that have not seen a row, and the exact values of the rows to such trees."""
     n_rows, every = len(codes), np.arange(len(codes))
-    forest = RandomForestClassifier(
-        N_TREES, min_samples_leaf=3, max_samples=_bag(n_rows), oob_score=True, n_jobs=-1, random_state=seed
-    ).fit(X, codes)
+    forest = RandomForestClassifier(**_of_forest(n_rows, seed)).fit(X, codes)
     task = Task(X, codes, X, codes, forest.classes_, codes, scores.Confidence())
     return forest.oob_decision_function_, FixedTrainer(forest, task, [Grown(forest, X, every)]).values()
 
 
-def _bag(n_rows: int) -> int:
-    return min(n_rows, MAX_BAG)
+def _of_forest(n_rows: int, seed: int) -> dict[str, Any]:
+    """Settings of the forest."""
+    return {
+        "n_estimators": FEW_TREES if n_rows <= FEW_ROWS else N_TREES,
+        "min_samples_leaf": 3,
+        "max_samples": min(n_rows, MAX_BAG),
+        "oob_score": True,
+        "n_jobs": None if n_rows <= FEW_ROWS else -1,
+        "random_state": seed,
+    }
 
 
 def _decisions(X: Any, codes: Ints, seed: int, bar: Progress) -> Floats:

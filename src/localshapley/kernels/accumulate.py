@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from localshapley.arrays import Floats, GraphArrays, Ints, Lists, SubsetArrays
+from localshapley.arrays import Floats, GraphArrays, Indices, Ints, Lists, SubsetArrays
 from localshapley.kernels.jit import kernel
 
 Weights: TypeAlias = tuple[Ints, Floats, Floats]
@@ -71,6 +71,49 @@ def add_scores_per_test(
                         i += 1
                     at += 1
                 s += 1
+
+
+@kernel()
+def add_scores_by_bundle(
+    subsets: SubsetArrays,
+    tests_of_games: Lists,
+    bundle_of_test: Indices,
+    scores: Floats,
+    weights: Weights,
+    room: Floats,
+    members: Floats,
+    common: Floats,
+) -> None:
+    """Add the scores of a batch to `members` (one row per player, a column per bundle) and `common` (per test row).
+
+    There is room for a number per bundle.
+    """
+    indptr, players, game_indptr, games = subsets
+    test_indptr, tests = tests_of_games
+    row, gain, loss = weights
+    s = 0
+    for c in range(len(indptr) - 1):
+        k = indptr[c + 1] - indptr[c]
+        for b in range(len(room)):
+            room[b] = 0.0
+        for j in range(game_indptr[c], game_indptr[c + 1]):
+            game = games[j]
+            for i in range(test_indptr[game], test_indptr[game + 1]):
+                common[tests[i]] -= scores[s] * loss[row[game], k]
+                room[bundle_of_test[tests[i]]] += scores[s] * gain[row[game], k]
+                s += 1
+        for i in range(indptr[c], indptr[c + 1]):
+            for b in range(len(room)):
+                members[players[i], b] += room[b]
+
+
+@kernel()
+def add_by_bundle(pairs: Lists, bundle: Indices, data: Floats, out: Floats) -> None:
+    """Add `data`, given at the places of lists of players, to `out` by the bundle of each list and by player."""
+    indptr, players = pairs
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            out[bundle[i], players[j]] += data[j]
 
 
 @kernel()

@@ -59,6 +59,51 @@ def add_leaf_values(
 
 
 @kernel()
+def add_bundle_values(
+    rows: Lists,
+    tests: Lists,
+    bundle_of_test: Indices,
+    labels: LeafLabels,
+    harmonic: Floats,
+    room: tuple[Ints, Indices, Floats],
+    out: Floats,
+) -> None:
+    """Add the values of training rows over the test rows of each leaf to `out`, by bundle and by row.
+
+    Parameters
+    ----------
+    rows, tests, labels, harmonic : as in `add_leaf_values`
+    bundle_of_test : of each test row
+    room : a number for each bundle and one more, all zero; one for each test row of a leaf; a zero for each class
+    """
+    row_indptr, members = rows
+    test_indptr, reached = tests
+    first, dealt, of_class = room
+    for leaf in range(len(row_indptr) - 1):
+        inside = members[row_indptr[leaf] : row_indptr[leaf + 1]]
+        outside = reached[test_indptr[leaf] : test_indptr[leaf + 1]]
+        if len(inside) == 0 or len(outside) == 0:
+            continue
+        for t in outside:
+            first[bundle_of_test[t] + 1] += 1
+        for b in range(1, len(first)):
+            first[b] += first[b - 1]
+        for t in outside:
+            dealt[first[bundle_of_test[t]]] = t
+            first[bundle_of_test[t]] += 1
+        start = 0  # a bundle's place has moved to its end
+        for b in range(len(first)):
+            own = dealt[start : first[b]]
+            start, first[b] = first[b], 0
+            if len(own) == 0:
+                continue
+            sums = sum_up(inside, own, labels, of_class)
+            for z in inside:
+                out[b, z] += value_of(z, len(inside), sums, labels, harmonic, of_class)
+            clear(own, labels, of_class)
+
+
+@kernel()
 def add_pair_values(
     leaves_of_tests: Lists,
     rows: Lists,

@@ -9,6 +9,7 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import numpy as np
 from joblib import cpu_count
 from numpy.polynomial import legendre
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import Floats, Indices, Ints, SubsetArrays, max_by
 from localshapley.bundles import Bundles
@@ -119,11 +121,13 @@ class CrossFit:
         bundle = bundles.of_test[graph.tests[graph.test_indptr[:-1]]]
         known = np.repeat(alone, graph.sizes)
         out = np.stack([bundles.sums(pairs, np.where(known, half, 0.0), bundle) for half in halves])
+        shared = np.flatnonzero(~alone & (graph.sizes > 0)).tolist()
         merged = Merged(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
-        for game in np.flatnonzero(~alone & (graph.sizes > 0)).tolist():
-            here = slice(graph.indptr[game], graph.indptr[game + 1])
-            own, found = merged.values(game, [half[here] for half in halves])
-            out[:, own[:, None], graph.players[here]] += found
+        with threadpool_limits(1) if shared else nullcontext():  # the same sums, whatever the number of cores
+            for game in shared:
+                here = slice(graph.indptr[game], graph.indptr[game + 1])
+                own, found = merged.values(game, [half[here] for half in halves])
+                out[:, own[:, None], graph.players[here]] += found
         return out
 
     def _by_row(self, residual: Floats) -> tuple[SubsetArrays, Floats, Floats, surrogate.Drawn]:

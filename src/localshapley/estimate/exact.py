@@ -44,7 +44,8 @@ class ExactSum:
         self._common = np.zeros(graph.n_games)
         self._matrix = np.zeros(len(graph.N[1])) if per_test else None
         n_bundles = 0 if graph.bundles is None else graph.bundles.n
-        self._bundled, self._room = np.zeros((graph.n_players, n_bundles)), np.zeros(n_bundles)
+        self._bundled = np.zeros((graph.n_players, n_bundles))
+        self._room = np.zeros(n_bundles), *np.zeros((2, n_bundles), dtype=np.int64)
         self._common_of_test = np.zeros(graph.n_tests)
 
     def add(self, batch: Batch, scores: Floats) -> None:

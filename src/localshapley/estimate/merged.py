@@ -12,12 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
-from localshapley.arrays import Floats, Ints
+from localshapley.arrays import Floats, Ints, chosen_lists, offsets
 from localshapley.estimate.drawn import Drawn
 
-CHUNK = 4096
-"""Pairs that are written out at a time, one column for each player."""
-MOST_FITTED = 1024
+MOST_PAIRS, LEAST_PAIRS = 4096, 8
+"""Of a game with more pairs than this, some are chosen at random; of each size at least so many."""
+MOST_FITTED = 512
 """Of games with more players than this the draws are only weighted, and not fitted."""
 RIDGE = 0.1
 
@@ -66,10 +66,10 @@ class Merged:
         nothing, full = cells.of_pairs(np.array([game, self._full[game]]), game)
         gain = _differences(full - nothing, share)
         out = np.stack([share[:, None] * half + gain[:, None] / len(half) for half in halves])
-        pairs = self._order[self._indptr[game] : self._indptr[game + 1]]
+        pairs, weights = self._chosen(game)
         if len(pairs):
             scores = _differences(cells.of_pairs(self.inner[pairs], game), share)
-            out += self._fit(game, pairs, scores)
+            out += self._fit(game, pairs, weights, scores)
         return own, out
 
     @cached_property
@@ -86,49 +86,50 @@ class Merged:
     def _indptr(self) -> Ints:
         return np.searchsorted(self.stratum[self._order], self.drawn.strata.indptr)
 
-    def _fit(self, game: int, pairs: Ints, scores: Floats) -> Floats:
-        """Values that add up to 0 over the players, of scores with a column for each bundle."""
-        collection, strata = self.drawn.collection, self.drawn.strata
-        players, k = collection.graph.game(game), strata.k[self.stratum[pairs]]
-        n, rows = len(players), self.row[pairs]
-        weights = self._weights(pairs) * n / (k * (n - k))
-        gram, moments = np.zeros((2, n, n)), np.zeros((2, n, scores.shape[1]))
-        fits = n <= MOST_FITTED
-        centred = [scores - _mean_by_size(k, w, scores) for w in weights]
-        place = np.zeros(collection.graph.n_players, dtype=np.int64)
-        place[players] = np.arange(n)
-        for start in range(0, len(pairs), CHUNK):
-            part = slice(start, start + CHUNK)
-            inside = np.repeat(-(k[part] / n)[:, None], n, axis=1)
-            begin, end = collection.indptr[rows[part]], collection.indptr[rows[part] + 1]
-            member = np.repeat(begin - np.concatenate([[0], np.cumsum(end - begin)[:-1]]), end - begin)
-            member += np.arange(len(member))
-            inside[np.repeat(np.arange(len(begin)), end - begin), place[collection.players[member]]] += 1.0
-            for half, w in enumerate(weights):
-                weighted = inside * w[part, None]
-                moments[half] += weighted.T @ centred[half][part]
-                if fits:
-                    gram[half] += weighted.T @ inside
-        if not fits:
-            return moments.transpose(0, 2, 1)
-        # With all subsets the Gram matrix is that of differences from the mean. What it lacks is left to the moments.
-        fitted = np.linalg.solve(gram + RIDGE * np.eye(n), moments)
-        found: Floats = fitted - fitted.mean(axis=1, keepdims=True) + moments - gram @ fitted
-        return found.transpose(0, 2, 1)
+    def _chosen(self, game: int) -> tuple[Ints, Floats]:
+        """Pairs of a game, by size, and for each half of the folds the number of subsets that each stands for.
 
-    def _weights(self, pairs: Ints) -> Floats:
-        """For each half of the folds `1/(π·C(n,k))` of what it drew, and `1/C(n,k)` of what was sure to be there."""
-        drawn, rows = self.drawn, self.row[pairs]
+        That is `1/π` for what the half drew, and 1 for what was sure to be there. Of sizes with many pairs some are
+        chosen at random, others for each half.
+        """
+        drawn, pairs = self.drawn, self._order[self._indptr[game] : self._indptr[game + 1]]
+        strata, most = drawn.strata, max(LEAST_PAIRS, MOST_PAIRS // max(int(drawn.collection.graph.sizes[game]), 1))
+        total = np.bincount(self.stratum[pairs] - strata.indptr[game])
+        rank = np.random.default_rng(game).permutation(len(pairs))
+        pairs = pairs[np.lexsort((rank, self.stratum[pairs]))]
+        rank = np.arange(len(pairs)) - np.repeat(offsets(total)[:-1], total)
+        pairs, rank, total = pairs[rank < most], rank[rank < most], np.repeat(total, np.minimum(total, most))
+        rows, log_pi = self.row[pairs], self.log_pi[self.row[pairs]]
         folds = drawn.folds[rows]
-        sampled = (rows >= drawn.before) & (folds > 0)
-        log_pi = self.log_pi[rows]
+        sampled, thinned = (rows >= drawn.before) & (folds > 0), total > most
         with np.errstate(divide="ignore"):
             log_half = np.log(-np.expm1(0.5 * np.log1p(-np.minimum(np.exp(log_pi), 1.0))))
         log_half = np.where(log_pi > -20, log_half, log_pi - np.log(2))
-        log_weight = -drawn.strata.log_subsets[self.stratum[pairs]]
-        weight = np.exp(log_weight - np.where(sampled, log_half, 0.0))
+        stands_for = np.where(sampled, -np.where(thinned, log_pi, log_half), 0.0)
+        stands_for += np.where(thinned, np.log(2 * total / most), 0.0) - strata.log_subsets[self.stratum[pairs]]
         even = sum(1 << f for f in range(0, drawn.n_folds, 2))
-        return np.stack([np.where(sampled & (folds & which == 0), 0.0, weight) for which in (even, even << 1)])
+        missing = [np.where(thinned, rank % 2 == half, sampled & (folds & (even << half) == 0)) for half in (0, 1)]
+        return pairs, np.where(missing, 0.0, np.exp(stands_for))
+
+    def _fit(self, game: int, pairs: Ints, weights: Floats, scores: Floats) -> Floats:
+        """Values that add up to 0 over the players, of scores with a column for each bundle."""
+        collection, k = self.drawn.collection, self.drawn.strata.k[self.stratum[pairs]]
+        players, rows = collection.graph.game(game), self.row[pairs]
+        n = len(players)
+        inside = np.repeat(-(k / n)[:, None], n, axis=1)
+        _, members = chosen_lists(collection.indptr, collection.players, rows)
+        inside[np.repeat(np.arange(len(rows)), k), np.searchsorted(players, members)] += 1.0
+        found = np.empty((2, n, scores.shape[1]))
+        for half, weight in enumerate(weights * n / (k * (n - k))):
+            weighted = inside.T * weight
+            moments = weighted @ (scores - _mean_by_size(k, weight, scores))
+            found[half] = moments
+            if n <= MOST_FITTED:
+                # With all subsets the Gram matrix is that of differences from the mean; what it lacks, the moments add.
+                gram = weighted @ inside
+                fitted = np.linalg.solve(gram + RIDGE * np.eye(n), moments)
+                found[half] += fitted - fitted.mean(axis=0) - gram @ fitted
+        return found.transpose(0, 2, 1)
 
 
 def _differences(scores: Floats, share: Floats) -> Floats:

@@ -80,31 +80,41 @@ def add_scores_by_bundle(
     bundle_of_test: Indices,
     scores: Floats,
     weights: Weights,
-    room: Floats,
+    room: tuple[Floats, Ints, Ints],
     members: Floats,
     common: Floats,
 ) -> None:
     """Add the scores of a batch to `members` (one row per player, a column per bundle) and `common` (per test row).
 
-    There is room for a number per bundle.
+    There is room for a sum of each bundle, whether it has one, all zero, and the numbers of those that have.
     """
     indptr, players, game_indptr, games = subsets
     test_indptr, tests = tests_of_games
     row, gain, loss = weights
+    sums, is_met, met = room
     s = 0
     for c in range(len(indptr) - 1):
         k = indptr[c + 1] - indptr[c]
-        for b in range(len(room)):
-            room[b] = 0.0
+        n = 0
         for j in range(game_indptr[c], game_indptr[c + 1]):
             game = games[j]
+            up = gain[row[game], k]
+            down = loss[row[game], k]
             for i in range(test_indptr[game], test_indptr[game + 1]):
-                common[tests[i]] -= scores[s] * loss[row[game], k]
-                room[bundle_of_test[tests[i]]] += scores[s] * gain[row[game], k]
+                common[tests[i]] -= scores[s] * down
+                b = bundle_of_test[tests[i]]
+                if not is_met[b]:
+                    is_met[b] = 1
+                    met[n] = b
+                    n += 1
+                sums[b] += scores[s] * up
                 s += 1
         for i in range(indptr[c], indptr[c + 1]):
-            for b in range(len(room)):
-                members[players[i], b] += room[b]
+            for m in range(n):
+                members[players[i], met[m]] += sums[met[m]]
+        for m in range(n):
+            sums[met[m]] = 0.0
+            is_met[met[m]] = 0
 
 
 @kernel()

@@ -81,13 +81,19 @@ def test_many_test_rows_are_dealt_to_bundles_of_one_size():
 
 def test_errors_from_bundles_are_right_on_average():
     X, y = ls.datasets.load("breast_cancer")[:2]
-    v = ls.value(X, y, cv=5, model="knn", per_test=True)
-    known = by_definition(v)
-    some = v.n_tests > 5
-    ratio = v.stderr_tests[some] ** 2 / known[some] ** 2
+    forest = ls.models.Fixed(RandomForestClassifier(30, random_state=0))
+    v = ls.value(X, y, cv="oob", model=forest, per_test=True)
+    ratio = v.stderr_tests**2 / by_definition(v) ** 2
     assert v.spread_tests.shape[1] == MOST
-    assert ratio.mean() == pytest.approx(1, abs=0.05)
-    assert ratio.std() < 0.25  # 64 bundles know a variance to 18 %
+    assert ratio.mean() == pytest.approx(1, abs=0.1)
+    assert ratio.std() < 0.3  # 64 bundles know a variance to 18 %
+
+
+def test_where_test_rows_are_told_apart_the_error_is_exact_whatever_their_number():
+    X, y = ls.datasets.load("breast_cancer")[:2]
+    v = ls.value(X, y, cv=5, model="knn", per_test=True)
+    assert v.spread_tests.shape[1] == MOST
+    np.testing.assert_allclose(v.stderr_tests, by_definition(v), rtol=1e-5, atol=1e-7)
 
 
 def test_one_test_row_says_nothing_about_others(data):

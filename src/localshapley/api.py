@@ -9,7 +9,7 @@ from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import unseeded
-from localshapley.inputs.numbers import check_n_jobs, check_whole
+from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.methods import Method, read_settings
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, as_trainer
@@ -136,13 +136,10 @@ def value(
     >>> v.values.shape
     (75,)
     """
-    check_whole("seeds", seeds, least=2, optional=True)
-    n_seeds = 1 if seeds is None else int(seeds)
+    budget, max_seconds = shared_out(seeds, budget, max_seconds)
 
     def run(model: Any, seed: int) -> Valuation:
-        trainings = None if budget is None else budget // n_seeds
-        seconds = None if max_seconds is None else max_seconds / n_seeds
-        settings = read_settings(method, trainings, tol, stop, seconds, seed, progress, per_test, on_interrupt)
+        settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
         problem = pose(
             X,
             y,
@@ -159,17 +156,23 @@ def value(
             owners=owners,
             progress=progress,
         )
-        if seeds is not None and not problem.trainer.is_random:
-            raise InvalidArgumentError(
-                f"seeds={seeds} needs a model that draws random numbers; {problem.model} gives the same values with "
-                "every seed. Leave seeds out."
-            )
+        problem.check_seeds(seeds)
         return solve(problem, settings, store, origin=problem.origin if per_test else None)
 
     first = run(model, seed)
     if seeds is None:
         return first
-    return mean_over_seeds([first, *(run(unseeded(model), seed + i) for i in range(1, n_seeds))])
+    return mean_over_seeds([first, *(run(unseeded(model), seed + i) for i in range(1, seeds))])
+
+
+def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None) -> tuple[int | None, float | None]:
+    """What each of several seeds may take of the budget and of the time."""
+    check_whole("seeds", seeds, least=2, optional=True)
+    if seeds is None:
+        return budget, max_seconds
+    check_whole("budget", budget, optional=True)
+    check_number("max_seconds", max_seconds, above=0, optional=True)
+    return None if budget is None else budget // seeds, None if max_seconds is None else max_seconds / seeds
 
 
 def shapley(

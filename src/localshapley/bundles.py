@@ -15,6 +15,8 @@ MOST = 64
 """Bundles: standard errors from so many are known to a tenth."""
 FEWEST, MAX_NUMBERS = 8, 2**24
 """Of many players there are fewer bundles, so that there is room for a number for each of both."""
+UNMET = 0.5
+"""Test rows of the typical kind that every row might have met and has not; see `unmet`."""
 
 
 class Bundles:
@@ -32,6 +34,8 @@ class Bundles:
         The bundle of each test row.
     share : array of shape (n_bundles,)
         Share of the test rows in each bundle, copies counted once.
+    has_copies : bool
+        Whether any test row is a copy of another.
 
     Examples
     --------
@@ -43,7 +47,7 @@ class Bundles:
         rows, place = np.unique(sources, return_inverse=True)
         self.n = min(len(rows), MOST, max(FEWEST, MAX_NUMBERS // max(n_players, 1)))
         dealt = np.random.default_rng(len(rows)).permutation(len(rows)) % max(self.n, 1)
-        self.n_players = n_players
+        self.n_players, self.has_copies = n_players, len(rows) < len(place)
         self.of_test: Indices = dealt[place].astype(np.int32)
         self.share: Floats = np.bincount(dealt, minlength=self.n) / max(len(rows), 1)
 
@@ -60,7 +64,7 @@ class Bundles:
         add_by_bundle(pairs, bundle, data, out)
         return out
 
-    def spread(self, sums: Floats, by_draws: Floats | None = None) -> Singles | None:
+    def spread(self, sums: Floats, squares: Floats | None = None, by_draws: Floats | None = None) -> Singles | None:
         """Columns, one row per player, whose products are the covariances of the values over sets of test rows.
 
         Parameters
@@ -68,6 +72,9 @@ class Bundles:
         sums : array of shape (1 or 2, n_bundles, n_players)
             Values to each bundle, exact or from two halves of the draws: what these differ in is the error of the
             draws, which is no difference between test rows and is taken out.
+        squares : array of shape (n_players,), optional
+            Sums over all test rows of the squared values to each, where they are known: then variances are exact, and
+            bundles are for covariances alone. With halves, the products of both.
         by_draws : array of shape (n_players,), optional
             Variance that is due to the draws, where there are no halves.
 
@@ -80,9 +87,32 @@ class Bundles:
         apart = sums - self.share[:, None] * sums.sum(axis=1, keepdims=True)
         mean = apart.mean(axis=0)
         seen = (mean**2).sum(axis=0)
-        if by_draws is None:
-            by_draws = (((apart[0] - apart[-1]) / 2) ** 2).sum(axis=0)
-        known = np.maximum(seen - by_draws, 0.0) / (1 - (self.share**2).sum())
-        scale = np.sqrt(np.divide(known, seen, out=np.zeros_like(seen), where=seen > 0))
+        if squares is not None and not self.has_copies:
+            n_tests = len(self.of_test)
+            known = (squares - sums[0].sum(axis=0) * sums[-1].sum(axis=0) / n_tests) * n_tests / (n_tests - 1)
+        else:
+            noise = (((apart[0] - apart[-1]) / 2) ** 2).sum(axis=0) if by_draws is None else by_draws
+            known = (seen - noise) / (1 - (self.share**2).sum())
+        scale = np.sqrt(np.divide(np.maximum(known, 0.0), seen, out=np.zeros_like(seen), where=seen > 0))
         columns: Singles = (mean * scale).T.astype(np.float32, order="C")
         return columns
+
+
+def squares(columns: Singles) -> Floats:
+    """Squared norms of the rows."""
+    found: Floats = (columns.astype(np.float64) ** 2).sum(axis=1)
+    return found
+
+
+def unmet(columns: Singles) -> float:
+    """Variance, for every row, from test rows that it might have met and has not.
+
+    A row that matters to few test rows, or to none of these, shows little or no difference between them; it may still
+    be worth something to others. So half a test row of the kind that makes most of the differences is added to what
+    each row has met. The square of its value is the ratio of the fourth to the second cumulant, over all rows: for
+    rows that have the value `a` to a few test rows and 0 to the others, it is `a²`.
+    """
+    second = squares(columns)
+    fourth = (columns.astype(np.float64) ** 4).sum(axis=1) - 3 * second**2 / columns.shape[1]
+    total = float(second.sum())
+    return UNMET * float(np.maximum(fourth, 0.0).sum()) / total if total > 0 else 0.0

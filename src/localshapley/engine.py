@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
                     run.cut_short()
                     if not run.can_look:
                         break
-                look = looks.add(run.look(looks.last, tally.watch.elapsed))
+                look = looks.add(replace(run.look(looks.last, tally.watch.elapsed), spread_tests=run.spread_tests))
                 if look.exact:
                     stopped = run.complete
                 elif not is_cut:

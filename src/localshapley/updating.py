@@ -124,7 +124,7 @@ def update(
     by_bundle = bundles.sums(graph.N, by_test, bundles.of_test)
     return replace(
         played,
-        spread_tests=bundles.spread(by_bundle[None], played.stderr**2),
+        spread_tests=bundles.spread(by_bundle[None], by_draws=played.stderr**2),
         values=graph.values(by_test),
         per_test=graph.matrix(by_test),
         support_sizes=graph.support_sizes,

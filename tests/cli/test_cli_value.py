@@ -43,7 +43,7 @@ def test_one_document_on_standard_output_and_all_else_beside_it(command, where):
     assert document["model"] == "KNeighborsClassifier()"
     rows = document["rows"]
     assert [row["plant"] for row in rows] == [f"p{i:03}" for i in range(100)]
-    assert set(rows[0]) == {"plant", "value", "stderr", "n_tests", "label", "owner"}
+    assert set(rows[0]) == {"plant", "value", "stderr", "stderr_tests", "n_tests", "label", "owner"}
     shares = [owner["share"] for owner in document["owners"]]
     assert sum(shares) == pytest.approx(100)
 

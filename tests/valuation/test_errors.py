@@ -10,7 +10,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.svm import SVC
 
 import localshapley as ls
-from localshapley.valuation.errors import UNMET, unmet
+from localshapley.bundles import UNMET, unmet
 from localshapley.valuation.seeds import mean_over_seeds
 
 
@@ -122,6 +122,37 @@ def test_update_keeps_the_error(data):
     v = ls.value(X[:-1], y[:-1], X_test, y_test, per_test=True, **about)
     updated = ls.update(v, X, y, X_test, y_test, **about)
     np.testing.assert_allclose(updated.stderr_tests, ls.value(X, y, X_test, y_test, **about).stderr_tests, atol=1e-7)
+
+
+def test_probabilities_add_up_to_the_number_of_rows(sampled):
+    worst, best = sampled.among_worst(10), sampled.among_best(10)
+    assert worst.probability.sum() == pytest.approx(10)
+    assert best.probability.sum() == pytest.approx(10)
+    assert set(worst.order[:10]) == set(sampled.bottom(10).index)
+    assert set(best.order[:10]) == set(sampled.top(10).index)
+    assert 10 <= worst.size <= len(sampled.values)
+    assert 0 < worst.expected < 10
+
+
+def test_it_says_how_many_are_known(exact):
+    worst = exact.among_worst(5, level=0.9)
+    assert str(worst) == (
+        f"of the first 5 rows, {worst.expected:.1f} are among the true 5 on average; "
+        f"{worst.size} rows hold all 5 of them (90 %)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0,), "k must be a whole number of at least 1; got 0"),
+        ((1000,), "k must be at most 105, the number of rows; got 1000"),
+        ((5, 1), "level must be below 1"),
+    ],
+)
+def test_ranks_refuse(exact, arguments, message):
+    with pytest.raises(ls.InvalidArgumentError, match=message):
+        exact.among_worst(*arguments)
 
 
 FOREST = ls.models.Fixed(RandomForestClassifier(10, random_state=7))

@@ -175,7 +175,14 @@ class Run(ABC):
     def spread_tests(self) -> Singles | None:
         """Columns like those of `spread`, for what other test rows would have changed, where that is known."""
         bundles, sums = self.graph.bundles, self.by_bundle()
-        return None if bundles is None or sums is None else bundles.spread(sums)
+        return None if bundles is None or sums is None else bundles.spread(sums, self.squares())
+
+    def squares(self) -> Floats | None:
+        """Sums over the test rows of the squared values to each, where test rows are told apart.
+
+        From halves of the draws, the products of both: errors of the draws do not add to these.
+        """
+        return None
 
     @property
     def notes(self) -> list[str]:

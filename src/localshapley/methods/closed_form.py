@@ -107,6 +107,10 @@ class ClosedFormRun(Certain):
         bundles = self.graph.bundles
         return None if bundles is None else bundles.sums(self.graph.N, self._by_test, bundles.of_test)[None]
 
+    def squares(self) -> Floats | None:
+        """Sums over all test rows."""
+        return self.graph.values(self._by_test**2)
+
 
 class PartsRun(Certain):
     """A run that sums up values over the parts of a model, each of which has a formula."""

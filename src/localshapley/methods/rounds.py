@@ -322,6 +322,11 @@ class Rounds(Run):
         pairs, bundle = (graph.indptr, graph.players), bundles.of_test[graph.tests]
         return np.stack([bundles.sums(pairs, half, bundle) for half in self._found_by_half])
 
+    def squares(self) -> Floats | None:
+        """Sums over the games, each of which has one test row where bundles are known."""
+        one, two = self._found_by_half
+        return self.graph.by_player(one * two)
+
     def by_test(self) -> sparse.csr_array:
         """Values of the players of each test row, which is a game of its own."""
         return self.graph.matrix_of_games(self._found)

@@ -327,6 +327,11 @@ class SampleRun(Collecting):
         """Values to each bundle by each half of the folds; of games with several test rows, from the last round."""
         return None if self.graph.bundles is None else self._fit.by_bundle(self.graph.bundles, self._halves())
 
+    def squares(self) -> Floats | None:
+        """Sums over the games, if each has one test row."""
+        one, two = self._halves()
+        return None if self.collection.cells is not None else self.graph.by_player(one * two)
+
     def by_test(self) -> sparse.csr_array:
         """Values of the players of each test row, which is a game of its own."""
         return self.graph.matrix_of_games(self._by_game())

@@ -8,8 +8,10 @@ import numpy as np
 from scipy.stats import t as student
 
 from localshapley.arrays import Floats, Singles
+from localshapley.bundles import squares, unmet
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.inputs.numbers import check_number
+from localshapley.estimate.ranking import Doubt, Ranked
+from localshapley.inputs.numbers import check_number, check_whole
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
@@ -18,15 +20,11 @@ ERRORS = ("all", "draws")
 ADVICE = "more draws would not help; more test rows would."
 HARDLY = 0.5
 """An error of at most half of another adds no more than an eighth to both together."""
-UNMET = 0.5
-"""Test rows of the typical kind that every row might have met and has not; see `unmet`."""
 
 
 def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
     """Lower and upper ends of confidence intervals; see `Valuation.interval`."""
-    check_number("level", level, above=0, most=1)
-    if level == 1:
-        raise InvalidArgumentError("level must be below 1: no finite interval is certain; got 1.")
+    _check_level(level)
     if errors not in ERRORS:
         raise unknown_name("errors", errors, ERRORS)
     variance = v.stderr**2
@@ -41,24 +39,21 @@ def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
     return v.values - half, v.values + half
 
 
-def squares(columns: Singles) -> Floats:
-    """Squared norms of the rows."""
-    found: Floats = (columns.astype(np.float64) ** 2).sum(axis=1)
-    return found
+def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:
+    """How sure it is which rows are the worst or the best; see `Valuation.among_worst`."""
+    check_whole("k", k)
+    _check_level(level)
+    if k > len(v.values):
+        raise InvalidArgumentError(f"k must be at most {len(v.values)}, the number of {v.unit}s; got {k}.")
+    values = -v.values if best else v.values
+    doubt = Doubt.of(values, v.stderr, draws=v.spread, tests=v.spread_tests, seeds=v.spread_seed)
+    return doubt.lowest(int(k), level)
 
 
-def unmet(columns: Singles) -> float:
-    """Variance, for every row, from test rows that it might have met and has not.
-
-    A row that matters to few test rows, or to none of these, shows little or no difference between them; it may still
-    be worth something to others. So half a test row of the kind that makes most of the differences is added to what
-    each row has met. The square of its value is the ratio of the fourth to the second cumulant, over all rows: for
-    rows that have the value `a` to a few test rows and 0 to the others, it is `a²`.
-    """
-    second = squares(columns)
-    fourth = (columns.astype(np.float64) ** 4).sum(axis=1) - 3 * second**2 / columns.shape[1]
-    total = float(second.sum())
-    return UNMET * float(np.maximum(fourth, 0.0).sum()) / total if total > 0 else 0.0
+def _check_level(level: float) -> None:
+    check_number("level", level, above=0, most=1)
+    if level == 1:
+        raise InvalidArgumentError("level must be below 1, as nothing is certain; got 1.")
 
 
 def n_sure(v: Valuation) -> tuple[int, int]:

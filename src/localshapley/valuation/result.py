@@ -10,10 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Ints, Singles
+from localshapley.bundles import squares
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import LocalShapleyError
+from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
-from localshapley.valuation.errors import in_words, interval, squares, summary
+from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, Digests, History, Origin
 from localshapley.valuation.skill import Skill
@@ -119,9 +121,10 @@ class Valuation:
         """How far each value would be off with other test rows: a standard error, shape (n_rows,).
 
         `√(T · Var_t φ_z(v_t))` over the `T` test rows, those that the row does not matter to included. It is exact for
-        up to 64 test rows and known to a tenth for more. None if there is one test row, where test rows are not told
-        apart (``"global-mc"``, ``"tmc"``, ``"complementary"``, ``"pivot"``, the formulas of `baselines`, and
-        ``games="train"`` of `value_nodes` without `per_test`), and in files of earlier versions.
+        up to 64 test rows and in the closed forms of neighbours, and else known to a tenth. None if there is one test
+        row, where test rows are not told apart (``"global-mc"``, ``"tmc"``, ``"complementary"``, ``"pivot"``, the
+        formulas of `baselines`, and ``games="train"`` of `value_nodes` without `per_test`), and in files of earlier
+        versions.
         """
         return None if self.spread_tests is None else np.sqrt(squares(self.spread_tests))
 
@@ -161,6 +164,35 @@ class Valuation:
         (0, 6)
         """
         return interval(self, level, errors)
+
+    def among_worst(self, k: int, level: float = 0.95) -> Ranked:
+        """How sure it is which `k` rows are the worst, with all errors that are known.
+
+        Parameters
+        ----------
+        k : int
+        level : float, default=0.95
+
+        Returns
+        -------
+        Ranked
+            Has the `probability` of each row to be among the true `k`, and the `size` of the set of lowest values that
+            holds all of them with probability `level`.
+
+        Examples
+        --------
+        >>> import localshapley as ls
+        >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+        >>> v = ls.value(X, y, X_test, y_test, model="knn")
+        >>> worst = v.among_worst(3)
+        >>> print(worst)
+        of the first 3 rows, 1.6 are among the true 3 on average; 91 rows hold all 3 of them (95 %)
+        """
+        return ranked(self, k, level, best=False)
+
+    def among_best(self, k: int, level: float = 0.95) -> Ranked:
+        """The same for the best rows."""
+        return ranked(self, k, level, best=True)
 
     def summary(self) -> str:
         """How sure the values are, in a few sentences."""

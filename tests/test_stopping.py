@@ -170,7 +170,7 @@ class TestRankStable:
 
 
 class TestAmongWorst:
-    VALUES, TESTS = (0.0, 0.2, 1.0, 5.0), np.diag([1.0, 1.0, 1.0, 1.0]).astype(np.float32)
+    VALUES, TESTS = (0.0, 0.2, 1.0, 5.0), np.diag([0.5, 0.5, 0.5, 0.5]).astype(np.float32)
 
     def test_without_errors_the_worst_are_known(self):
         assert AmongWorst(2).known(a_look(self.VALUES, np.zeros(4))) == (1, 1)

@@ -1,4 +1,8 @@
-"""Who is among the worst, or the best: what errors of values leave of their order."""
+"""Who is among the worst, or the best: what errors of values leave of their order.
+
+The lowest of many estimates are low by chance, too. So what might be true is drawn from what each estimate, its error
+and the distribution of all true values say together (empirical Bayes): that distribution is estimated first, on a grid.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import Floats, Ints, Singles
-from localshapley.bundles import unmet
+from localshapley.bundles import squares, unmet
 
 MOST_WORLDS, FEWEST_WORLDS, MAX_NUMBERS = 2000, 200, 2**27
 """How often values are drawn that might have been: fewer times for many rows."""
 AT_ONCE = 2**22
 """Numbers in memory at a time."""
+N_GRID, N_STEPS, MAX_FITTED = 100, 20, 2000
+"""Points of the distribution of true values, steps in which it is found, and rows that it is found from."""
 
 
 @dataclass(frozen=True)
@@ -67,33 +73,38 @@ class Doubt:
         Variance of errors that rows do not share.
     shared : tuple of arrays with a row for each row
         Columns of errors that rows share.
+    unmet : float
+        Variance of every row from test rows that it has not met; see `bundles.unmet`.
     """
 
     values: Floats
     alone: Floats
     shared: tuple[Singles, ...]
+    unmet: float = 0.0
 
     @classmethod
     def of(cls, values: Floats, stderr: Floats, *, draws: Singles | None, tests: Singles | None,
            seeds: Singles | None = None) -> Doubt:  # fmt: skip
         """Put errors of draws, of test rows and of seeds together, where they are known."""
         alone = np.zeros_like(values) if draws is not None else stderr**2
-        alone = alone if tests is None else alone + unmet(tests)
-        return cls(values, alone, tuple(columns for columns in (draws, tests, seeds) if columns is not None))
+        shared = tuple(columns for columns in (draws, tests, seeds) if columns is not None)
+        return cls(values, alone, shared, 0.0 if tests is None else unmet(tests))
 
     def worlds(self) -> Iterator[Floats]:
-        """Values that might have been, some at a time, shape (some, n_rows); the same for the same errors."""
-        rng = np.random.default_rng(0)
-        n = min(MOST_WORLDS, max(FEWEST_WORLDS, MAX_NUMBERS // len(self.values)))
-        size = max(1, AT_ONCE // len(self.values))
+        """Values that might be true, some at a time, shape (some, n_rows); the same for the same errors."""
+        rng, n_rows = np.random.default_rng(0), len(self.values)
+        n, size = min(MOST_WORLDS, max(FEWEST_WORLDS, MAX_NUMBERS // n_rows)), max(1, AT_ONCE // n_rows)
+        error = np.sqrt(self.alone + self.unmet + sum(squares(columns) for columns in self.shared))
+        mean, deviation = _likely(self.values, error)
+        scale = np.divide(deviation, error, out=np.zeros_like(error), where=error > 0)
         for start in range(0, n, size):
             some = min(size, n - start)
-            found = self.values + rng.normal(size=(some, len(self.values))) * np.sqrt(self.alone)
+            noise = rng.normal(size=(some, n_rows)) * np.sqrt(self.alone + self.unmet)
             for columns in self.shared:
                 freedom = columns.shape[1] - 1  # a variance from few columns is itself known to within its error
-                scale = np.sqrt(freedom / rng.chisquare(freedom, size=(some, 1)))
-                found += scale * rng.normal(size=(some, columns.shape[1])) @ columns.T
-            yield found
+                inflation = np.sqrt(freedom / rng.chisquare(freedom, size=(some, 1)))
+                noise += inflation * rng.normal(size=(some, columns.shape[1])) @ columns.T
+            yield mean + scale * noise
 
     def lowest(self, k: int, level: float) -> Ranked:
         """How sure it is which `k` rows have the lowest values."""
@@ -108,3 +119,32 @@ class Doubt:
             needed.append(place[lowest].max(axis=1) + 1)
         sizes = np.concatenate(needed)
         return Ranked(k, level, counts / len(sizes), order, int(np.quantile(sizes, level, method="higher")))
+
+
+def _likely(values: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Mean and deviation of what is true of each value, given its error and the distribution of all true values."""
+    mean, deviation = values.copy(), np.zeros_like(values)
+    doubtful = np.flatnonzero(error > 0)
+    if not len(doubtful):
+        return mean, deviation
+    grid = np.linspace(values.min(), values.max(), N_GRID)
+    weight = np.full(N_GRID, 1 / N_GRID)
+    some = np.random.default_rng(0).permutation(doubtful)[:MAX_FITTED]
+    fits = _fit(values[some], error[some], grid)
+    for _ in range(N_STEPS):  # of the EM algorithm; few leave the distribution smooth
+        share = fits * weight
+        weight = (share / share.sum(axis=1, keepdims=True)).mean(axis=0)
+    for start in range(0, len(doubtful), MAX_FITTED):
+        rows = doubtful[start : start + MAX_FITTED]
+        share = _fit(values[rows], error[rows], grid) * weight
+        share /= share.sum(axis=1, keepdims=True)
+        mean[rows] = share @ grid
+        deviation[rows] = np.sqrt(np.maximum(share @ grid**2 - mean[rows] ** 2, 0.0))
+    return mean, deviation
+
+
+def _fit(values: Floats, error: Floats, grid: Floats) -> Floats:
+    """How well each point of the grid explains each value: never nothing, also where errors are small."""
+    step = (grid[1] - grid[0]) or 1.0
+    apart = (values[:, None] - grid) / np.maximum(error, step / 2)[:, None]
+    return np.exp(-0.5 * apart**2) + 1e-300

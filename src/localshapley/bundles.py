@@ -15,6 +15,8 @@ MOST = 64
 """Bundles: standard errors from so many are known to a tenth."""
 FEWEST, MAX_NUMBERS = 8, 2**24
 """Of many players there are fewer bundles, so that there is room for a number for each of both."""
+HARDLY = 0.5
+"""An error of the draws that is at most half of that of the test rows adds no more than an eighth to it."""
 UNMET = 0.5
 """Test rows of the typical kind that every row might have met and has not; see `unmet`."""
 

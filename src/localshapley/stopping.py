@@ -15,6 +15,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from localshapley.arrays import Floats, Singles
+from localshapley.bundles import HARDLY
 from localshapley.errors import InvalidArgumentError
 from localshapley.estimate.ranking import Doubt
 from localshapley.inputs.numbers import check_flag, check_number, check_whole
@@ -341,7 +342,8 @@ class AmongWorst(Rule):
     """Stop when more draws would hardly tell better which `k` players are the worst: the test rows leave the rest open.
 
     Values are also off because other test rows might have been there, which no number of draws changes. So a run waits
-    until the `k` players found to be the worst hold almost as many of the true ones as they would with exact values.
+    until the draws' error is at most half of that, and the `k` players found to be the worst hold almost as many of the
+    true ones as they would with exact values.
 
     Parameters
     ----------
@@ -371,6 +373,9 @@ class AmongWorst(Rule):
 
     def holds(self, look: Look) -> bool:
         """Whether more draws would hardly help."""
+        tests = look.spread_tests()
+        if tests is not None and np.linalg.norm(look.stderr) > HARDLY * np.linalg.norm(tests):
+            return False
         so_far, at_most = self.known(look)
         return so_far >= at_most - self.slack
 

@@ -18,7 +18,7 @@ MOST_WORLDS, FEWEST_WORLDS, MAX_NUMBERS = 2000, 200, 2**27
 """How often values are drawn that might have been: fewer times for many rows."""
 AT_ONCE = 2**22
 """Numbers in memory at a time."""
-N_GRID, N_STEPS, MAX_FITTED = 100, 20, 2000
+N_GRID, N_STEPS, MAX_FITTED = 100, 5, 2000
 """Points of the distribution of true values, steps in which it is found, and rows that it is found from."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from localshapley.arrays import Floats, Singles
-from localshapley.bundles import squares, unmet
+from localshapley.bundles import HARDLY, squares, unmet
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.estimate.ranking import Doubt, Ranked
 from localshapley.inputs.numbers import check_number, check_whole
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 ERRORS = ("all", "draws")
 ADVICE = "more draws would not help; more test rows would."
-HARDLY = 0.5
-"""An error of at most half of another adds no more than an eighth to both together."""
 
 
 def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:

@@ -131,7 +131,7 @@ def test_the_error_of_the_draws_is_taken_out(kind, method, budget):
     exact = ls.shapley(supports[kind], utility, n_players)
     runs = [
         ls.shapley(supports[kind], utility, n_players, method=method, budget=budget, seed=seed, progress=False)
-        for seed in range(40)
+        for seed in range(30)
     ]
     seen = np.mean([np.sum(v.stderr_tests**2) for v in runs])
     noise = np.mean([np.sum(v.stderr**2) for v in runs])

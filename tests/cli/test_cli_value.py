@@ -48,6 +48,13 @@ def test_one_document_on_standard_output_and_all_else_beside_it(command, where):
     assert sum(shares) == pytest.approx(100)
 
 
+def test_several_seeds_of_a_forest(answer, flowers):
+    about = (flowers / "train.csv", "--cv", "oob", "-t", "species", "--model", "fixed-forest", "--quiet")
+    document = answer("value", *about, "--seeds", 2)
+    assert "values are means over 2 seeds of the model." in document["notes"]
+    assert all(row["stderr_seed"] >= 0 for row in document["rows"])
+
+
 def test_is_what_the_library_says(answer, flowers):
     document = answer(
         "value", flowers / "train.csv", "--test-size", 0.3, "-t", "species", "--drop", "shade", "--drop", "plant",

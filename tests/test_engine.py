@@ -9,10 +9,11 @@ import pytest
 
 import localshapley as ls
 from localshapley.compiling import Stopwatch
-from localshapley.engine import MAX_LOOKS, play
+from localshapley.engine import play
 from localshapley.methods import Method, Run, Settings
 from localshapley.models.utility import as_trainer
 from localshapley.stopping import Look, Trainings
+from localshapley.valuation.looks import MAX_LOOKS
 from localshapley.workers import Bench, Done
 
 

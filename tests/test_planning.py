@@ -7,6 +7,7 @@ from inspect import signature
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
@@ -111,6 +112,14 @@ class TestPlan:
             ls.plan(*DATA, model=DecisionTreeClassifier(), support=Everything(), method="exact", budget=5)
         with pytest.raises(ls.InvalidArgumentError, match="method must be one of"):
             ls.plan(*DATA, **self.arguments, method="exakt")
+
+    def test_it_is_that_of_one_seed(self):
+        about = {"model": ExtraTreesClassifier(2), "support": Everything(), "method": "sample", "budget": 600}
+        plan = ls.plan(*DATA, **about, seeds=3)
+        assert plan.trainings == 200
+        assert "this is one of 3 runs, one per seed." in plan.notes
+        with pytest.raises(ls.InvalidArgumentError, match="seeds=3 needs a model that draws random numbers"):
+            ls.plan(*DATA, model="knn", seeds=3)
 
     def test_all_rows_play_where_the_method_says_so(self):
         plan = ls.plan(*DATA, **self.arguments, method="loo")

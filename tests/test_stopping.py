@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +17,17 @@ from scipy.stats import spearmanr
 
 import localshapley as ls
 import naive
-from localshapley.stopping import Look, RankStable, RelativeChange, RelativeError, Rule, Seconds, Trainings, hidden
+from localshapley.stopping import (
+    AmongWorst,
+    Look,
+    RankStable,
+    RelativeChange,
+    RelativeError,
+    Rule,
+    Seconds,
+    Trainings,
+    hidden,
+)
 from playing import Timed, play
 
 N = 30
@@ -157,6 +167,38 @@ class TestRankStable:
         look = a_look(halves=[[3, 2, 1], [3, 2, 1]])
         assert RankStable(top=2).reached(look) == "top 2 of both halves agree to 1 (wanted 0.9)"
         assert RankStable(agreement=0.8).reached(look) == "rank correlation of both halves 1 (wanted 0.8)"
+
+
+class TestAmongWorst:
+    VALUES, TESTS = (0.0, 0.2, 1.0, 5.0), np.diag([0.5, 0.5, 0.5, 0.5]).astype(np.float32)
+
+    def test_without_errors_the_worst_are_known(self):
+        assert AmongWorst(2).known(a_look(self.VALUES, np.zeros(4))) == (1, 1)
+        assert AmongWorst(2).known(a_look(self.VALUES, np.full(4, 0.5)))[0] < 0.95
+
+    def test_draws_matter_as_long_as_test_rows_leave_less_open(self):
+        rough, fine = (replace(a_look(self.VALUES, np.full(4, e)), spread_tests=lambda: self.TESTS) for e in (2.0, 0.1))
+        assert not AmongWorst(2).holds(rough)
+        assert AmongWorst(2).holds(fine)
+        so_far, at_most = AmongWorst(2).known(fine)
+        assert at_most < 0.9  # what the test rows leave open does not keep the run going
+        assert AmongWorst(2).reached(fine) == (
+            f"{100 * so_far:.0f} % of the worst 2 known, with exact values {100 * at_most:.0f} %"
+        )
+
+    def test_the_best_are_those_of_the_negated_values(self):
+        errors = np.array([2.0, 0.1, 0.1, 0.1])
+        worst = AmongWorst(1).known(a_look(self.VALUES, errors))
+        best = AmongWorst(1, best=True).known(a_look(-np.array(self.VALUES), errors))
+        assert best == worst
+        assert "best 1 known" in AmongWorst(1, best=True).reached(a_look(self.VALUES, errors))
+
+    def test_a_run_ends_when_the_test_rows_are_what_is_left(self):
+        v = ls.shapley(SUPPORTS, smooth, N, method="sample", stop=AmongWorst(5))
+        assert re.fullmatch(r"\d+ % of the worst 5 known, with exact values \d+ %", v.stopped)
+        precise = ls.shapley(SUPPORTS, smooth, N, method="sample", tol=0.02)
+        assert v.cost.trainings < precise.cost.trainings
+        assert v.among_worst(5).expected > precise.among_worst(5).expected - 0.5
 
 
 class TestCombinations:

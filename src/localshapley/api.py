@@ -8,7 +8,8 @@ from typing import Any
 from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import check_n_jobs
+from localshapley.inputs.model import unseeded
+from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.methods import Method, read_settings
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, as_trainer
@@ -20,6 +21,7 @@ from localshapley.store.contents import Contents, contents_by_name
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
+from localshapley.valuation.seeds import mean_over_seeds
 
 
 def value(
@@ -39,6 +41,7 @@ def value(
     max_seconds: float | None = None,
     empty: float | None = None,
     seed: int = 0,
+    seeds: int | None = None,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
     owners: Any = None,
@@ -94,6 +97,10 @@ def value(
         regressor predicts the mean of `y`.
     seed : int, default=0
         The same arguments and seed give the same values, bit for bit.
+    seeds : int, optional
+        For a model that draws random numbers: value with so many seeds, `seed` and those after it, and give the means
+        of the values, with their error in `Valuation.stderr_seed`. `budget` and `max_seconds` are shared out evenly. A
+        random state that the model was given holds for the first seed; folds that `cv=5` draws differ, too.
     n_jobs : int, optional
         Number of training processes; -1 uses every core.
     progress : bool or callable, optional
@@ -129,24 +136,43 @@ def value(
     >>> v.values.shape
     (75,)
     """
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    problem = pose(
-        X,
-        y,
-        X_test,
-        y_test,
-        model=model,
-        cv=cv,
-        support=settings.method.support(support),
-        score=score,
-        empty=empty,
-        seed=seed,
-        n_jobs=n_jobs,
-        on_error=on_error,
-        owners=owners,
-        progress=progress,
-    )
-    return solve(problem, settings, store, origin=problem.origin if per_test else None)
+    budget, max_seconds = shared_out(seeds, budget, max_seconds)
+
+    def run(model: Any, seed: int) -> Valuation:
+        settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
+        problem = pose(
+            X,
+            y,
+            X_test,
+            y_test,
+            model=model,
+            cv=cv,
+            support=settings.method.support(support),
+            score=score,
+            empty=empty,
+            seed=seed,
+            n_jobs=n_jobs,
+            on_error=on_error,
+            owners=owners,
+            progress=progress,
+        )
+        problem.check_seeds(seeds)
+        return solve(problem, settings, store, origin=problem.origin if per_test else None)
+
+    first = run(model, seed)
+    if seeds is None:
+        return first
+    return mean_over_seeds([first, *(run(unseeded(model), seed + i) for i in range(1, seeds))])
+
+
+def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None) -> tuple[int | None, float | None]:
+    """What each of several seeds may take of the budget and of the time."""
+    check_whole("seeds", seeds, least=2, optional=True)
+    if seeds is None:
+        return budget, max_seconds
+    check_whole("budget", budget, optional=True)
+    check_number("max_seconds", max_seconds, above=0, optional=True)
+    return None if budget is None else budget // seeds, None if max_seconds is None else max_seconds / seeds
 
 
 def shapley(

@@ -94,7 +94,6 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 seed=self.seed,
                 n_jobs=self.n_jobs,
                 progress=False,
-                per_test=True,
             )
             weight = self._weights(self.valuation_, labels)
             self.kept_ = weight == 1
@@ -167,10 +166,8 @@ def harm(valuation: Valuation) -> Floats:
 
     The error has two sources: draws of coalitions (`stderr`), and the test rows, which are a sample too.
     """
-    by_test = valuation.per_test
-    assert by_test is not None
-    over_tests = np.asarray(by_test.multiply(by_test).sum(axis=0)).ravel() - valuation.values**2 / by_test.shape[0]
-    error = np.sqrt(valuation.stderr**2 + np.maximum(over_tests, 0.0))
+    assert valuation.stderr_tests is not None
+    error = np.hypot(valuation.stderr, valuation.stderr_tests)
     out: Floats = np.divide(-valuation.values, error, out=np.zeros_like(error), where=error > 0)
     return out
 

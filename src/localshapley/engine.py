@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +21,9 @@ from localshapley.progress import Progress
 from localshapley.stopping import Look
 from localshapley.store.replay import StoreSetting, opened
 from localshapley.valuation import Cost, History, Valuation
+from localshapley.valuation.errors import larger_error
+from localshapley.valuation.looks import Looks
 from localshapley.workers import Bench, Done, Work
-
-MAX_LOOKS = 32
-"""Maximum number of rounds kept as the history of a run."""
-MAX_HISTORY = 2**23
-"""Maximum size of a history, in numbers; a larger one is not kept."""
 
 
 def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
@@ -49,7 +46,7 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
                     run.cut_short()
                     if not run.can_look:
                         break
-                look = looks.add(run.look(looks.last, tally.watch.elapsed))
+                look = looks.add(replace(run.look(looks.last, tally.watch.elapsed), spread_tests=run.spread_tests))
                 if look.exact:
                     stopped = run.complete
                 elif not is_cut:
@@ -98,33 +95,6 @@ class Tally:
         )
 
 
-class Looks:
-    """The looks of a run, thinned out when there are many."""
-
-    def __init__(self) -> None:
-        self._kept: list[Look] = []
-
-    @property
-    def last(self) -> Look | None:
-        """The last look, if there was one."""
-        return self._kept[-1] if self._kept else None
-
-    def add(self, look: Look) -> Look:
-        """Keep a look."""
-        self._kept = [*(self._kept[1::2] if len(self._kept) >= MAX_LOOKS else self._kept), look]
-        return look
-
-    def history(self) -> History | None:
-        """What is kept of them in a result."""
-        if not self._kept or len(self._kept) * len(self._kept[0].values) > MAX_HISTORY:
-            return None
-        return History(
-            np.array([look.trainings for look in self._kept]),
-            np.array([look.values for look in self._kept], dtype=np.float32),
-            np.array([look.stderr for look in self._kept], dtype=np.float32),
-        )
-
-
 @dataclass(frozen=True)
 class Played:
     """Games that have been played to their end."""
@@ -134,6 +104,7 @@ class Played:
     stderr: Floats
     per_test: sparse.csr_array | None
     spread: Singles | None
+    spread_tests: Singles | None
     history: History | None
     cost: Cost
     counts: Counts
@@ -147,19 +118,21 @@ class Played:
         cls, run: Run, graph: SupportGraph, look: Look, looks: Looks, tally: Tally, stopped: str, trainer: str
     ) -> Played:
         """The outcome of a run on the games of a graph."""
+        spread_tests = run.spread_tests()
         return cls(
             graph=graph,
             values=look.values,
             stderr=look.stderr,
             per_test=run.by_test() if tally.settings.per_test else None,
             spread=run.spread(look.stderr) if look.stderr.any() else None,
+            spread_tests=spread_tests,
             history=looks.history() if run.samples else None,
             cost=tally.cost(trainer, run.distinct),
             counts=tally.done.counts,
             method=run.title,
             chosen=run.why,
             stopped=stopped,
-            notes=run.notes,
+            notes=[*run.notes, *larger_error(look.values, look.stderr, spread_tests)],
         )
 
     def valuation(self, problem: Problem, notes: list[str], **more: Any) -> Valuation:
@@ -180,6 +153,7 @@ class Played:
             per_test=self.per_test,
             ids=problem.ids,
             spread=self.spread,
+            spread_tests=self.spread_tests,
             history=self.history,
             unit=problem.unit,
             is_random=problem.trainer.is_random,

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, GraphArrays, Indices, Ints, Lists, Masks, offsets
+from localshapley.bundles import Bundles
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.memory import check_memory
 from localshapley.wording import in_words
@@ -28,6 +29,8 @@ class SupportGraph:
         Number of players; by default one more than the largest index.
     merge : bool, default=True
         Whether test rows with equal supports become one game. If not, each test row is a game of its own.
+    sources : int array of shape (n_tests,), optional
+        The row that each test row is a copy of, where some are copies of the same one; by default all differ.
 
     Attributes
     ----------
@@ -64,6 +67,7 @@ class SupportGraph:
         n_players: int | None = None,
         *,
         merge: bool = True,
+        sources: Ints | None = None,
     ) -> None:
         rows = _as_rows(supports)
         largest = max((int(row[-1]) for row in rows if len(row)), default=-1)
@@ -74,6 +78,7 @@ class SupportGraph:
                 f"(0 to {self.n_players - 1}); give larger n_players or drop the index."
             )
         self.n_tests = len(rows)
+        self.sources = np.arange(self.n_tests) if sources is None else sources
 
         tests_of: dict[object, list[int]] = {}
         key: object = None
@@ -127,6 +132,11 @@ class SupportGraph:
         np.add.at(counts, self.players, np.repeat(self.tests_per_game, self.sizes))
         return counts
 
+    @cached_property
+    def bundles(self) -> Bundles | None:
+        """The test rows in bundles; None for a graph whose test rows are not what a sample consists of."""
+        return Bundles(self.sources, self.n_players)
+
     @property
     def n_entries(self) -> int:
         """Pairs of a test row and a player in its support."""
@@ -154,11 +164,21 @@ class SupportGraph:
 
     def apart(self) -> SupportGraph:
         """The same supports with a game for each test row."""
-        return SupportGraph([self.support(t) for t in range(self.n_tests)], self.n_players, merge=False)
+        return self.with_supports([self.support(t) for t in range(self.n_tests)], merge=False)
 
     def of_everyone(self) -> SupportGraph:
         """One game of all players for all test rows."""
-        return SupportGraph([np.arange(self.n_players)] * self.n_tests, self.n_players)
+        return self.with_supports([np.arange(self.n_players)] * self.n_tests)
+
+    def with_supports(
+        self, supports: Iterable[Iterable[int]], n_players: int | None = None, *, merge: bool = True
+    ) -> SupportGraph:
+        """The same test rows with other supports."""
+        n_players = self.n_players if n_players is None else n_players
+        found = SupportGraph(supports, n_players, merge=merge, sources=self.sources)
+        if self.bundles is None:
+            found.bundles = None
+        return found
 
     @cached_property
     def N(self) -> tuple[Ints, Indices]:  # noqa: N802 - the paper's name

@@ -111,7 +111,10 @@ def value_nodes(
     data = read_graph(adjacency, X, y, train, test)
     task, notes = data.task(score=score, empty=empty, seed=seed)
     supports, scored = _make_games(games, support, data, seed, apart=per_test)
-    played = SupportGraph(supports, len(data.train))
+    one_by_one = games == "test" or per_test  # else a test is all test nodes of a game, and these are in several games
+    played = SupportGraph(supports, len(data.train), sources=scored.indices if one_by_one else None)
+    if not one_by_one:
+        played.bundles = None
     played.check_room("value_nodes()", 20, "use a smaller support, or fewer test nodes")
     trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
     reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from localshapley.api import shared_out
 from localshapley.arrays import Ints
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import announcing_compilation
@@ -147,6 +148,7 @@ def plan(
     max_seconds: float | None = None,
     empty: float | None = None,
     seed: int = 0,
+    seeds: int | None = None,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
     owners: Any = None,
@@ -162,6 +164,8 @@ def plan(
     X, y, X_test, y_test, model, cv, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, \
     progress, owners, per_test, on_error, on_interrupt
         As in `value`; what `value` would refuse is refused here.
+    seeds
+        As in `value`; the plan is that of one seed.
     store
         As in `value`; not opened, so what it holds is counted as if it had to be trained.
 
@@ -178,6 +182,7 @@ def plan(
     >>> p.levels.subset_centric, p.chosen
     (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
+    budget, max_seconds = shared_out(seeds, budget, max_seconds)
     settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
     problem = pose(
         X,
@@ -195,6 +200,7 @@ def plan(
         owners=owners,
         progress=progress,
     )
+    problem.check_seeds(seeds)
     graph, bench = problem.graph, Bench(problem.trainer)
     settings.check_room(graph)
     with announcing_compilation(progress):
@@ -223,5 +229,5 @@ def plan(
         score=problem.score,
         support=problem.support,
         trainer=problem.trainer.name,
-        notes=[*problem.notes, *run.notes],
+        notes=[*problem.notes, *run.notes, *([] if seeds is None else [f"this is one of {seeds} runs, one per seed."])],
     )

@@ -7,15 +7,18 @@ first, ``&`` only when both hold.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
-from localshapley.arrays import Floats
+from localshapley.arrays import Floats, Singles
+from localshapley.bundles import HARDLY
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.estimate.ranking import Doubt
+from localshapley.inputs.numbers import check_flag, check_number, check_whole
 
 SURPRISE = -float(np.log(0.001))
 """An event with chance p is missed by `SURPRISE / p` draws in one of 1,000 runs."""
@@ -44,6 +47,8 @@ class Look:
         Whether the values were computed without sampling.
     unseen : float
         How far values may be moved by coalitions so rare that none of them has been drawn yet; see `hidden`.
+    spread_tests : callable
+        Gives columns whose products are the covariances of the values over sets of test rows, where these are known.
     """
 
     values: Floats
@@ -57,6 +62,7 @@ class Look:
     scale: float = 0.0
     exact: bool = False
     unseen: float = 0.0
+    spread_tests: Callable[[], Singles | None] = lambda: None
 
     @classmethod
     def certain(cls, values: Floats, trainings: int, seconds: float) -> Look:
@@ -329,6 +335,55 @@ class RankStable(Rule):
         """The agreement against the target."""
         what = f"top {self.top} of both halves agree to" if self.top is not None else "rank correlation of both halves"
         return f"{what} {self.shared(look):.3g} (wanted {self.agreement:g})"
+
+
+@dataclass(frozen=True)
+class AmongWorst(Rule):
+    """Stop when more draws would hardly tell better which `k` players are the worst: the test rows leave the rest open.
+
+    Values are also off because other test rows might have been there, which no number of draws changes. So a run waits
+    until the draws' error is at most half of that, and the `k` players found to be the worst hold almost as many of the
+    true ones as they would with exact values.
+
+    Parameters
+    ----------
+    k : int, default=20
+    slack : float, default=0.05
+        Share of the true `k` that more draws might still add.
+    best : bool, default=False
+        Whether the best are asked for.
+    """
+
+    k: int = 20
+    slack: float = 0.05
+    best: bool = False
+
+    def __post_init__(self) -> None:
+        check_whole("AmongWorst(k=...)", self.k)
+        check_number("AmongWorst(slack=...)", self.slack, above=0, most=1)
+        check_flag("AmongWorst(best=...)", self.best)
+
+    def known(self, look: Look) -> tuple[float, float]:
+        """Expected share of the true `k` in those found so far, and with exact values."""
+        tests, n = look.spread_tests(), min(self.k, len(look.values))
+        values = -look.values if self.best else look.values
+        doubts = [Doubt.of(values, stderr, draws=None, tests=tests) for stderr in (look.stderr, 0 * look.stderr)]
+        so_far, at_most = (doubt.lowest(n, 0.95).expected / n for doubt in doubts)
+        return so_far, at_most
+
+    def holds(self, look: Look) -> bool:
+        """Whether more draws would hardly help."""
+        tests = look.spread_tests()
+        if tests is not None and np.linalg.norm(look.stderr) > HARDLY * np.linalg.norm(tests):
+            return False
+        so_far, at_most = self.known(look)
+        return so_far >= at_most - self.slack
+
+    def reached(self, look: Look) -> str:
+        """What is known, and what exact values would tell."""
+        so_far, at_most = self.known(look)
+        which = f"{'best' if self.best else 'worst'} {self.k}"
+        return f"{100 * so_far:.0f} % of the {which} known, with exact values {100 * at_most:.0f} %"
 
 
 def rank_correlation(one: Floats, two: Floats) -> float:

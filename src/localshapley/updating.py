@@ -10,7 +10,6 @@ import numpy as np
 from localshapley.arrays import Floats
 from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods import Method, read_settings
 from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.fixed import FixedTrainer
@@ -115,13 +114,17 @@ def update(
     unchanged = len(kept)
     # Test rows that keep their values take part with an empty support, which costs nothing.
     supports = [np.empty(0, dtype=np.int32) if t in kept else graph.support(t) for t in range(graph.n_tests)]
-    played = solve(replace(problem, graph=SupportGraph(supports, graph.n_players)), settings, store)
+    played = solve(replace(problem, graph=graph.with_supports(supports)), settings, store)
     assert played.per_test is not None
     for t, start in enumerate(played.per_test.indptr[:-1]):
         kept.setdefault(t, played.per_test.data[start : played.per_test.indptr[t + 1]])
     by_test = np.concatenate([kept[t] for t in range(graph.n_tests)])
+    bundles = graph.bundles
+    assert bundles is not None
+    by_bundle = bundles.sums(graph.N, by_test, bundles.of_test)
     return replace(
         played,
+        spread_tests=bundles.spread(by_bundle[None], by_draws=played.stderr**2),
         values=graph.values(by_test),
         per_test=graph.matrix(by_test),
         support_sizes=graph.support_sizes,

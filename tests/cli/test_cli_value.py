@@ -43,9 +43,16 @@ def test_one_document_on_standard_output_and_all_else_beside_it(command, where):
     assert document["model"] == "KNeighborsClassifier()"
     rows = document["rows"]
     assert [row["plant"] for row in rows] == [f"p{i:03}" for i in range(100)]
-    assert set(rows[0]) == {"plant", "value", "stderr", "n_tests", "label", "owner"}
+    assert set(rows[0]) == {"plant", "value", "stderr", "stderr_tests", "n_tests", "label", "owner"}
     shares = [owner["share"] for owner in document["owners"]]
     assert sum(shares) == pytest.approx(100)
+
+
+def test_several_seeds_of_a_forest(answer, flowers):
+    about = (flowers / "train.csv", "--cv", "oob", "-t", "species", "--model", "fixed-forest", "--quiet")
+    document = answer("value", *about, "--seeds", 2)
+    assert "values are means over 2 seeds of the model." in document["notes"]
+    assert all(row["stderr_seed"] >= 0 for row in document["rows"])
 
 
 def test_is_what_the_library_says(answer, flowers):

@@ -31,6 +31,17 @@ def test_headline_counts_rows_that_hurt_beyond_doubt():
     assert all(f"<li><strong>{number}</strong>{words}</li>" in page for number, words in headline)
 
 
+def test_headline_leads_with_the_rows_that_other_test_rows_would_leave_below_zero():
+    columns = np.array([[0.1, -0.1], [0.9, -0.9], [0.1, -0.1], [0.0, 0.0]], dtype=np.float32)
+    v = valuation([-9.0, -1.0, 2.0, 0.0], spread_tests=columns)
+    summary = summarise(v, suspects=suspects_of(v, 3))
+    headline = SECTIONS[0].headline(summary["sections"]["findings"])
+    assert headline[0] == ("1", "of the 2 rows below zero would still be below zero with other test rows (95 %)")
+    assert headline[1][1].startswith("of 4 labels look wrong")
+    share = 100 * np.linalg.norm(columns) / np.linalg.norm(v.values)
+    assert any(f"are {share:.0f} % of the values" in limit for limit in said("limits", v)["limits"])
+
+
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=60))
 def test_the_histogram_counts_every_row_on_its_side_of_zero(values):
     values = np.array(values)

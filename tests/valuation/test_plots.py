@@ -105,7 +105,10 @@ class TestData:
         data = plots.against_data(here, there)
         assert (data["value"] == data["other"]).all()
         with pytest.raises(ls.InvalidArgumentError, match="other values 3 rows, this valuation 105"):
-            plots.against_data(exact, replace(exact, values=exact.values[:3], stderr=np.zeros(3), n_tests=np.ones(3)))
+            plots.against_data(
+                exact,
+                replace(exact, values=exact.values[:3], stderr=np.zeros(3), n_tests=np.ones(3), spread_tests=None),
+            )
 
     def test_curves_by_rows_in_use(self, curves):
         data = plots.curves_data(curves)
@@ -189,6 +192,7 @@ class TestNotebook:
 
     @pytest.mark.parametrize("values", [[0.0], [1.0], [-2.0, -2.0], [1e-9, 5.0, -3.0]])
     def test_few_and_equal_values(self, exact, values):
-        few = replace(exact, values=np.array(values), stderr=np.zeros(len(values)), n_tests=np.ones(len(values), int))
+        counts = {"stderr": np.zeros(len(values)), "n_tests": np.ones(len(values), int)}
+        few = replace(exact, values=np.array(values), spread_tests=np.ones((len(values), 2), np.float32), **counts)
         root = ElementTree.fromstring(notebook.to_html(few))
         assert len(root.findall(".//tbody/tr")) == 2 * len(values)

@@ -33,10 +33,11 @@ class TestTable:
     def test_the_frame_holds_what_the_arrays_hold(self):
         v = valued()
         table = v.to_frame()
-        assert list(table.columns) == ["value", "stderr", "n_tests"]
+        assert list(table.columns) == ["value", "stderr", "stderr_tests", "n_tests"]
         assert table.index.tolist() == list(range(13))
         assert (table["value"] == v.values).all()
         assert (table["stderr"] == 0).all()
+        assert (table["stderr_tests"] == v.stderr_tests).all()
         assert table["n_tests"].tolist() == [sum(z in support for support in SUPPORTS) for z in range(13)]
 
     def test_the_index_of_the_users_table_is_kept(self):

@@ -96,6 +96,9 @@ class Run:
         bool, option("Value each owner as a whole instead of single rows.", VALUING, "--play-owners")
     ] = False
     seed: Annotated[int, option("Seed of splits and draws (default: 0).", VALUING)] = 0
+    seeds: Annotated[
+        int | None, option("Value with this many seeds of a model that draws random numbers, and average.", VALUING)
+    ] = None
     jobs: Annotated[int | None, option("Number of training processes; -1 uses every core.", VALUING)] = None
     store: Annotated[
         Path | None, option("File that keeps what was trained, so that the same command resumes.", VALUING)

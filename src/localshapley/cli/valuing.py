@@ -68,6 +68,7 @@ def arguments(run: Run, data: Data) -> dict[str, Any]:
         "tol": run.tol,
         "budget": run.budget,
         "max_seconds": run.max_seconds,
+        "seeds": run.seeds,
         "store": run.store,
     }
 

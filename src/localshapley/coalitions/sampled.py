@@ -7,6 +7,7 @@ from scipy.special import gammaln
 
 from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, max_by, offsets
 from localshapley.coalitions.batch import Batch
+from localshapley.coalitions.cells import Cells
 from localshapley.games import SupportGraph
 
 
@@ -58,9 +59,16 @@ class Collection:
 
     Row ``r`` has the players ``players[indptr[r]:indptr[r + 1]]`` and the scores
     ``scores[pair_indptr[r]:pair_indptr[r + 1]]`` for the games ``games[...]``, each summed over the game's test rows.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    seed : int
+    cells : Cells, optional
+        To keep the scores of games with several test rows by bundle, too.
     """
 
-    def __init__(self, graph: SupportGraph, seed: int) -> None:
+    def __init__(self, graph: SupportGraph, seed: int, cells: Cells | None = None) -> None:
         random = np.random.default_rng([seed, graph.n_players])
         self.graph = graph
         self.n_rows = 0
@@ -77,6 +85,7 @@ class Collection:
         self.scores: Floats = np.zeros(0)
         self.folds = np.zeros(16, dtype=np.int32)
         self._parts: list[tuple[Ints, Indices, Floats]] = []
+        self.cells = cells
 
     @property
     def arrays(self) -> CollectionArrays:
@@ -169,6 +178,8 @@ class Collection:
         ends = np.cumsum(self.graph.tests_per_game[batch.games])
         summed = np.add.reduceat(scores, np.concatenate([[0], ends[:-1]])) if len(scores) else np.zeros(0)
         self._parts.append((batch.game_indptr, batch.games, summed))
+        if self.cells is not None:
+            self.cells.add(batch.games, scores)
         self.n_scored += len(batch)
 
     def gather(self) -> None:
@@ -180,6 +191,8 @@ class Collection:
         self.games = np.concatenate([self.games] + [games for _, games, _ in self._parts])
         self.scores = np.concatenate([self.scores] + [scores for _, _, scores in self._parts])
         self._parts = []
+        if self.cells is not None:
+            self.cells.gather()
 
 
 def _grown(array: AnyArray, length: int) -> AnyArray:

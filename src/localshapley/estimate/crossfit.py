@@ -9,6 +9,7 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,10 +17,13 @@ import numpy as np
 from joblib import cpu_count
 from numpy.polynomial import legendre
 from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import Floats, Indices, Ints, SubsetArrays, max_by
+from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.drawn import Drawn, inner_pairs
+from localshapley.estimate.merged import Merged
 from localshapley.estimate.tuning import TUNED, Tuning
 
 if TYPE_CHECKING:
@@ -52,14 +56,14 @@ class CrossFit:
         collection, strata = drawn.collection, drawn.strata
         self._drawn, self._tuning = drawn, tuning
         self._graph = graph = collection.graph
-        inner, self._row, self._stratum = inner_pairs(collection, strata)
+        self._inner, self._row, self._stratum = inner_pairs(collection, strata)
         self._game = strata.game[self._stratum]
         self.known = np.bincount(self._stratum, minlength=len(strata.k)).astype(np.float64)
         self._log_pi = drawn.log_inclusion(self._row, self._stratum)
         nothing = collection.scores[: graph.n_games]  # the empty coalition is row 0 and belongs to every game
-        gain = _full_scores(drawn) - nothing
+        gain = collection.scores[drawn.full_pairs()] - nothing
         rise = gain[self._game] * (strata.position[self._stratum] + 1) / 2
-        y = collection.scores[inner] - nothing[self._game] - rise
+        y = collection.scores[self._inner] - nothing[self._game] - rise
         self.values, residual = self._fit(y, gain)
         self.sigma2 = self._variance_of(residual, y, gain)
         self._left_over = self._by_row(residual)
@@ -102,6 +106,29 @@ class CrossFit:
         )
         of_player += holds @ of_game
         return of_player
+
+    def by_bundle(self, bundles: Bundles, halves: list[Floats]) -> Floats:
+        """Values to each bundle of test rows, by each half of the folds, shape (2, n_bundles, n_players).
+
+        Parameters
+        ----------
+        bundles : Bundles
+        halves : two arrays
+            Values by each half of the folds, aligned with the games' players.
+        """
+        graph = self._graph
+        alone, pairs = graph.tests_per_game == 1, (graph.indptr, graph.players)
+        bundle = bundles.of_test[graph.tests[graph.test_indptr[:-1]]]
+        known = np.repeat(alone, graph.sizes)
+        out = np.stack([bundles.sums(pairs, np.where(known, half, 0.0), bundle) for half in halves])
+        shared = np.flatnonzero(~alone & (graph.sizes > 0)).tolist()
+        merged = Merged(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
+        with threadpool_limits(1) if shared else nullcontext():  # the same sums, whatever the number of cores
+            for game in shared:
+                here = slice(graph.indptr[game], graph.indptr[game + 1])
+                own, found = merged.values(game, [half[here] for half in halves])
+                out[:, own[:, None], graph.players[here]] += found
+        return out
 
     def _by_row(self, residual: Floats) -> tuple[SubsetArrays, Floats, Floats, surrogate.Drawn]:
         """The draws of the round and their residuals, as kernels take them."""
@@ -168,16 +195,6 @@ class CrossFit:
         surprise = surprise or drawn.collection.scale**2  # scores that were all the same
         prior = self._tuning.prior_draws
         return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise, prior)
-
-
-def _full_scores(drawn: Drawn) -> Floats:
-    """`v(N)` of every game."""
-    collection = drawn.collection
-    out = np.empty(len(drawn.full))
-    for game, row in enumerate(drawn.full):
-        start, stop = collection.pair_indptr[row], collection.pair_indptr[row + 1]
-        out[game] = collection.scores[start + np.searchsorted(collection.games[start:stop], game)]
-    return out
 
 
 def _without_pooled_level(

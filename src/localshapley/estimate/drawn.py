@@ -70,6 +70,15 @@ class Drawn:
         """Expected number of draws outside strata that are taken whole."""
         return float(self.expected[self.expected < self.unknown].sum())
 
+    def full_pairs(self) -> Ints:
+        """Where the scores of the full supports are among the pairs of rows and games."""
+        collection = self.collection
+        out = np.empty(len(self.full), dtype=np.int64)
+        for game, row in enumerate(self.full):
+            start, stop = collection.pair_indptr[row], collection.pair_indptr[row + 1]
+            out[game] = start + np.searchsorted(collection.games[start:stop], game)
+        return out
+
     def log_share(self) -> Floats:
         """Logarithm of the probability that an unknown subset of a stratum is drawn from it."""
         return self._log_share(self.expected, self.known)

@@ -43,6 +43,10 @@ class ExactSum:
         self._members = np.zeros(graph.n_players)
         self._common = np.zeros(graph.n_games)
         self._matrix = np.zeros(len(graph.N[1])) if per_test else None
+        n_bundles = 0 if graph.bundles is None else graph.bundles.n
+        self._bundled = np.zeros((graph.n_players, n_bundles))
+        self._room = np.zeros(n_bundles), *np.zeros((2, n_bundles), dtype=np.int64)
+        self._common_of_test = np.zeros(graph.n_tests)
 
     def add(self, batch: Batch, scores: Floats) -> None:
         """Add the scores of a batch, one for each of its test rows."""
@@ -54,11 +58,28 @@ class ExactSum:
             accumulate.add_scores_to_one(
                 batch.subsets, scores, weights, batch.player, self._slot(batch), self._members, matrix
             )
+            if graph.bundles is not None:
+                slot = batch.player * graph.bundles.n + graph.bundles.of_test[batch.tests[0]]
+                scratch = np.empty_like(self._members)
+                accumulate.add_scores_to_one(
+                    batch.subsets, scores, weights, batch.player, slot, scratch, self._bundled.reshape(-1)
+                )
             return
         accumulate.add_scores(batch.subsets, graph.tests_per_game, scores, weights, self._members, self._common)
         if self._matrix is not None:
             accumulate.add_scores_per_test(
                 batch.subsets, graph.arrays, graph.tests_of_games, scores, weights, graph.N[0], self._matrix
+            )
+        if graph.bundles is not None:
+            accumulate.add_scores_by_bundle(
+                batch.subsets,
+                graph.tests_of_games,
+                graph.bundles.of_test,
+                scores,
+                weights,
+                self._room,
+                self._bundled,
+                self._common_of_test,
             )
 
     def _slot(self, batch: Batch) -> int:
@@ -74,6 +95,14 @@ class ExactSum:
         """One value per player."""
         graph = self._graph
         return self._members + graph.by_player(np.repeat(self._common, graph.sizes))
+
+    def by_bundle(self) -> Floats | None:
+        """Values to each bundle of test rows, shape (n_bundles, n_players)."""
+        graph, bundles = self._graph, self._graph.bundles
+        if bundles is None:
+            return None
+        common = np.repeat(self._common_of_test, graph.support_sizes)
+        return self._bundled.T + bundles.sums(graph.N, common, bundles.of_test)
 
     def matrix(self) -> sparse.csr_array:
         """`φ_z(v_t)` as a test × player matrix; `per_test` must have been asked for."""

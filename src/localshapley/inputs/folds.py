@@ -67,6 +67,11 @@ def order_of_tests(folds: list[Fold]) -> Ints:
     return np.argsort(np.concatenate([test for _, test in folds]), kind="stable")
 
 
+def tested_rows(folds: list[Fold]) -> Ints:
+    """The row that each test row is; some may be tested several times."""
+    return np.sort(np.concatenate([test for _, test in folds]))
+
+
 def training_rows(folds: list[Fold]) -> list[Ints]:
     """For each test row the rows that models are trained on."""
     by_fold = [train for train, test in folds for _ in test]

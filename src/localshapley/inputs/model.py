@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from inspect import isroutine
@@ -109,6 +110,18 @@ def seeded(estimator: Any, seed: int) -> Any:
     """A clone whose open random states are set, so that a coalition always gives the same model."""
     model = clone(estimator)
     return model.set_params(**{name: seed for name, value in _random_states(model).items() if value is None})
+
+
+def unseeded(model: Any) -> Any:
+    """A copy of a model whose random states are open, so that the seed of a run decides."""
+    if isinstance(model, str):
+        return model
+    if not hasattr(model, "get_params"):  # of `localshapley.models`
+        changed = copy(model)
+        changed.estimator = unseeded(model.estimator)
+        return changed
+    found = clone(model)
+    return found.set_params(**dict.fromkeys(_random_states(found)))
 
 
 def prepared(estimator: Any, seed: int, *, alone: bool = False) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from localshapley.arrays import Floats, GraphArrays, Ints, Lists, SubsetArrays
+from localshapley.arrays import Floats, GraphArrays, Indices, Ints, Lists, SubsetArrays
 from localshapley.kernels.jit import kernel
 
 Weights: TypeAlias = tuple[Ints, Floats, Floats]
@@ -71,6 +71,59 @@ def add_scores_per_test(
                         i += 1
                     at += 1
                 s += 1
+
+
+@kernel()
+def add_scores_by_bundle(
+    subsets: SubsetArrays,
+    tests_of_games: Lists,
+    bundle_of_test: Indices,
+    scores: Floats,
+    weights: Weights,
+    room: tuple[Floats, Ints, Ints],
+    members: Floats,
+    common: Floats,
+) -> None:
+    """Add the scores of a batch to `members` (one row per player, a column per bundle) and `common` (per test row).
+
+    There is room for a sum of each bundle, whether it has one, all zero, and the numbers of those that have.
+    """
+    indptr, players, game_indptr, games = subsets
+    test_indptr, tests = tests_of_games
+    row, gain, loss = weights
+    sums, is_met, met = room
+    s = 0
+    for c in range(len(indptr) - 1):
+        k = indptr[c + 1] - indptr[c]
+        n = 0
+        for j in range(game_indptr[c], game_indptr[c + 1]):
+            game = games[j]
+            up = gain[row[game], k]
+            down = loss[row[game], k]
+            for i in range(test_indptr[game], test_indptr[game + 1]):
+                common[tests[i]] -= scores[s] * down
+                b = bundle_of_test[tests[i]]
+                if not is_met[b]:
+                    is_met[b] = 1
+                    met[n] = b
+                    n += 1
+                sums[b] += scores[s] * up
+                s += 1
+        for i in range(indptr[c], indptr[c + 1]):
+            for m in range(n):
+                members[players[i], met[m]] += sums[met[m]]
+        for m in range(n):
+            sums[met[m]] = 0.0
+            is_met[met[m]] = 0
+
+
+@kernel()
+def add_by_bundle(pairs: Lists, bundle: Indices, data: Floats, out: Floats) -> None:
+    """Add `data`, given at the places of lists of players, to `out` by the bundle of each list and by player."""
+    indptr, players = pairs
+    for i in range(len(indptr) - 1):
+        for j in range(indptr[i], indptr[i + 1]):
+            out[bundle[i], players[j]] += data[j]
 
 
 @kernel()

@@ -11,6 +11,8 @@ from typing import TypeAlias
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, Lists
 from localshapley.kernels.jit import kernel, part
 
+FEW_TESTS = 8
+"""Up to this many test rows of a leaf are not sorted by bundle: each is counted alone."""
 LeafLabels: TypeAlias = tuple[bool, Ints, Ints, Floats, Floats, Floats, Floats]
 """`amounts`, `codes`, `truths`, `targets`, `aims`, `weights`, `nothing`.
 
@@ -56,6 +58,52 @@ def add_leaf_values(
             values[z] += value_of(z, len(inside), sums, labels, harmonic, room)
         clear(outside, labels, room)
         add_full_scores(inside, outside, sums, labels, room, full)
+
+
+@kernel()
+def add_bundle_values(
+    rows: Lists,
+    tests: Lists,
+    bundle_of_test: Indices,
+    labels: LeafLabels,
+    harmonic: Floats,
+    room: tuple[Ints, Indices, Floats],
+    out: Floats,
+) -> None:
+    """Add the values of training rows over the test rows of each leaf to `out`, by bundle and by row.
+
+    Parameters
+    ----------
+    rows, tests, labels, harmonic : as in `add_leaf_values`
+    bundle_of_test : of each test row
+    room : a number for each bundle and one more, all zero; one for each test row of a leaf; a zero for each class
+    """
+    row_indptr, members = rows
+    test_indptr, reached = tests
+    first, dealt, of_class = room
+    for leaf in range(len(row_indptr) - 1):
+        inside = members[row_indptr[leaf] : row_indptr[leaf + 1]]
+        outside = reached[test_indptr[leaf] : test_indptr[leaf + 1]]
+        if len(inside) == 0 or len(outside) == 0:
+            continue
+        if len(outside) <= FEW_TESTS:
+            for i in range(len(outside)):
+                b = bundle_of_test[outside[i]]
+                add_to_bundle(inside, outside[i : i + 1], labels, harmonic, of_class, out[b])
+            continue
+        for t in outside:
+            first[bundle_of_test[t] + 1] += 1
+        for b in range(1, len(first)):
+            first[b] += first[b - 1]
+        for t in outside:
+            dealt[first[bundle_of_test[t]]] = t
+            first[bundle_of_test[t]] += 1
+        start = 0  # a bundle's place has moved to its end
+        for b in range(len(first)):
+            own = dealt[start : first[b]]
+            start, first[b] = first[b], 0
+            if len(own) > 0:
+                add_to_bundle(inside, own, labels, harmonic, of_class, out[b])
 
 
 @kernel()
@@ -156,6 +204,25 @@ def list_mates(leaves_of_tests: Lists, rows: Lists, last_with: Ints, players: In
                     last_with[z] = t
                     players[found] = z
                     found += 1
+
+
+@part(inlined=False)
+def add_to_bundle(
+    inside: Indices, own: Indices, labels: LeafLabels, harmonic: Floats, of_class: Floats, out: Floats
+) -> None:
+    """Add the values of the rows in a leaf to some of its test rows; of classes they are linear in `of_class`."""
+    n, h = len(inside), harmonic[0, len(inside)]
+    sums = sum_up(inside, own, labels, of_class)
+    if labels[0]:
+        for z in inside:
+            out[z] += value_of(z, n, sums, labels, harmonic, of_class)
+        return
+    mean = sums[0] / (n - 1) if n > 1 else 0.0
+    least = (sums[4] - mean * (h - 1)) / n
+    slope = (1 + (h - 1) * n / (n - 1)) / n if n > 1 else 1.0
+    for z in inside:
+        out[z] += least + slope * of_class[labels[1][z]]
+    clear(own, labels, of_class)
 
 
 @part()

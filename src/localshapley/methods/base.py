@@ -162,6 +162,28 @@ class Run(ABC):
         """Columns, one row per player, whose products are the covariances of the values, where they are known."""
         return None
 
+    def by_bundle(self) -> Floats | None:
+        """Values to each bundle of the graph's test rows at the last look, where they are known.
+
+        Returns
+        -------
+        array of shape (1 or 2, n_bundles, n_players), or None
+            Exact values, or those from each half of the draws.
+        """
+        return None
+
+    def spread_tests(self) -> Singles | None:
+        """Columns like those of `spread`, for what other test rows would have changed, where that is known."""
+        bundles, sums = self.graph.bundles, self.by_bundle()
+        return None if bundles is None or sums is None else bundles.spread(sums, self.squares())
+
+    def squares(self) -> Floats | None:
+        """Sums over the test rows of the squared values to each, where test rows are told apart.
+
+        From halves of the draws, the products of both: errors of the draws do not add to these.
+        """
+        return None
+
     @property
     def notes(self) -> list[str]:
         """What a reader of the values should know."""

@@ -102,6 +102,15 @@ class ClosedFormRun(Certain):
         """As the solver found them."""
         return self.graph.matrix(self._by_test)
 
+    def by_bundle(self) -> Floats | None:
+        """Sums over the test rows of each bundle."""
+        bundles = self.graph.bundles
+        return None if bundles is None else bundles.sums(self.graph.N, self._by_test, bundles.of_test)[None]
+
+    def squares(self) -> Floats | None:
+        """Sums over all test rows."""
+        return self.graph.values(self._by_test**2)
+
 
 class PartsRun(Certain):
     """A run that sums up values over the parts of a model, each of which has a formula."""
@@ -134,6 +143,11 @@ class PartsRun(Certain):
     def by_test(self) -> sparse.csr_array:
         """The same formulas for each test row."""
         return self._parts.by_test(self.graph)
+
+    def by_bundle(self) -> Floats | None:
+        """The same formulas for the test rows of each bundle."""
+        bundles = self.graph.bundles
+        return None if bundles is None else self._parts.by_bundle(bundles)[None]
 
     @property
     def notes(self) -> list[str]:

@@ -32,7 +32,15 @@ class Enumeration(Certain):
         Whether to keep the values to each test row.
     """
 
-    kernels = ("fill_batch", "fill_separate", "add_scores", "add_scores_to_one", "add_scores_per_test")
+    kernels = (
+        "fill_batch",
+        "fill_separate",
+        "add_scores",
+        "add_scores_to_one",
+        "add_scores_per_test",
+        "add_scores_by_bundle",
+        "add_by_bundle",
+    )
 
     def __init__(
         self,
@@ -66,6 +74,11 @@ class Enumeration(Certain):
     def by_test(self) -> sparse.csr_array:
         """The sums of each test row."""
         return self._sum.matrix()
+
+    def by_bundle(self) -> Floats | None:
+        """The sums of each bundle."""
+        found = self._sum.by_bundle()
+        return None if found is None else found[None]
 
 
 def refuse_if_too_large(graph: SupportGraph, method: str, trainings: int, most: int, budget: int | None) -> None:

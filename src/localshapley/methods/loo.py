@@ -49,7 +49,8 @@ class LeaveOneOutRun(Certain):
         self._without = np.concatenate([np.full(graph.n_games, -1), graph.players])
         self._given = self._answered = 0
         self._sums = np.zeros(len(self._games))
-
+        self._full = np.zeros(graph.n_tests)
+        self._bundled = np.zeros((1, 0 if graph.bundles is None else graph.bundles.n, graph.n_players))
         self.total = self.first_look = len(self)
 
     def __len__(self) -> int:
@@ -92,9 +93,21 @@ class LeaveOneOutRun(Certain):
         here = slice(self._answered, self._answered + len(batch))
         self._sums[here] = np.add.reduceat(scores, batch.test_indptr[:-1])
         self._answered = here.stop
+        bundles = self.graph.bundles
+        for c, player in enumerate(self._without[here].tolist()):
+            tests, found = batch.tests_of(c), scores[batch.test_indptr[c] : batch.test_indptr[c + 1]]
+            if player < 0:
+                self._full[tests] = found
+            elif bundles is not None:
+                lost = np.bincount(bundles.of_test[tests], weights=self._full[tests] - found, minlength=bundles.n)
+                self._bundled[0, :, player] += lost
 
     def values(self) -> Floats:
         """The loss without each player, summed over the games."""
         n_games = self.graph.n_games
         loss = self._sums[self._games[n_games:]] - self._sums[n_games:]
         return np.bincount(self._without[n_games:], weights=loss, minlength=self.graph.n_players).astype(np.float64)
+
+    def by_bundle(self) -> Floats | None:
+        """The same, summed over the test rows of each bundle."""
+        return None if self.graph.bundles is None else self._bundled

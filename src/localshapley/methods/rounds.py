@@ -293,11 +293,11 @@ class Rounds(Run):
             self._begin(1)
             self._finish()
             self._in_block = 0
-        self._found, variance, halves = self._estimate()
+        self._found, variance, self._found_by_half = self._estimate()
         return Look(
             values=self.graph.by_player(self._found),
             stderr=np.sqrt(self.graph.by_player(variance)),
-            halves=np.array([self.graph.by_player(half) for half in halves]),
+            halves=np.array([self.graph.by_player(half) for half in self._found_by_half]),
             previous=None if previous is None else previous.values,
             draws_per_game=self.draws,
             draws_since=self._last,
@@ -313,6 +313,19 @@ class Rounds(Run):
         sizes = self.graph.sizes
         reach = np.maximum(np.abs(self.sums(self.whole) - self.sums(self.nothing)), 0.01 * self._scale)
         return hidden(np.maximum(sizes - 1, 0) / (sizes + 1), np.full(len(sizes), float(self.draws)), reach)
+
+    def by_bundle(self) -> Floats | None:
+        """Sums over the test rows of each bundle, if each is a game of its own."""
+        graph, bundles = self.graph, self.graph.bundles
+        if bundles is None or (graph.tests_per_game > 1).any():
+            return None
+        pairs, bundle = (graph.indptr, graph.players), bundles.of_test[graph.tests]
+        return np.stack([bundles.sums(pairs, half, bundle) for half in self._found_by_half])
+
+    def squares(self) -> Floats | None:
+        """Sums over the games, each of which has one test row where bundles are known."""
+        one, two = self._found_by_half
+        return self.graph.by_player(one * two)
 
     def by_test(self) -> sparse.csr_array:
         """Values of the players of each test row, which is a game of its own."""

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Singles
+from localshapley.coalitions.cells import Cells
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
 from localshapley.estimate.crossfit import N_SPREAD, CrossFit
@@ -106,7 +107,8 @@ class SampleRun(Collecting):
     ) -> None:
         self.graph, self.title, self.total, self.tuning = graph, title, settings.budget, tuning
         self.strata = Strata(graph)
-        self.collection = Collection(graph, settings.seed)
+        has_cells = graph.bundles is not None and bool((graph.tests_per_game > 1).any())
+        self.collection = Collection(graph, settings.seed, Cells(graph) if has_cells else None)
         self.rounds: list[Round] = []
         self._bench, self._seed, self._eager = bench, settings.seed, eager
         self._learns, self._unseen = False, 0.0
@@ -257,14 +259,12 @@ class SampleRun(Collecting):
         """Estimate the values from the last round, and combine them with those of the rounds before."""
         self.rounds.append(self._estimate())
         weight = self._weights()
-        by_fold = [np.stack([r.folds[half::2].mean(axis=0) for half in (0, 1)]) for r in self.rounds]
         variance = sum(w**2 * r.variance for w, r in zip(weight, self.rounds, strict=True))
-        halves = [sum(w * h[i] for w, h in zip(weight, by_fold, strict=True)) for i in (0, 1)]
         drawn = [r.draws for r in self.rounds]
         return Look(
             values=self.graph.by_player(self._by_game()),
             stderr=np.sqrt(variance),
-            halves=np.stack([self.graph.by_player(half) for half in halves]),
+            halves=np.stack([self.graph.by_player(half) for half in self._halves()]),
             previous=None if previous is None else previous.values,
             draws_per_game=sum(drawn) / self.graph.n_games,
             draws_since=drawn[-1] / self.graph.n_games,
@@ -285,7 +285,7 @@ class SampleRun(Collecting):
 
     def _estimate(self) -> Round:
         """Values and variances from the draws of the last round, all of which must be scored by now."""
-        fit = CrossFit(self.drawn, self.tuning)
+        self._fit = fit = CrossFit(self.drawn, self.tuning)
         self._sigma2, self._unseen = fit.sigma2, self._hidden(fit.known)
         if self.graph.n_players <= self.tuning.max_spread:
             self._add_spread(fit.spread(), self.drawn.left_to_chance)
@@ -317,6 +317,20 @@ class SampleRun(Collecting):
             [w * r.folds.mean(axis=0) for w, r in zip(self._weights(), self.rounds, strict=True)], axis=0
         )
         return total
+
+    def _halves(self) -> list[Floats]:
+        """The same by each half of the folds."""
+        by_fold = [np.stack([r.folds[half::2].mean(axis=0) for half in (0, 1)]) for r in self.rounds]
+        return [sum(w * h[i] for w, h in zip(self._weights(), by_fold, strict=True)) for i in (0, 1)]
+
+    def by_bundle(self) -> Floats | None:
+        """Values to each bundle by each half of the folds; of games with several test rows, from the last round."""
+        return None if self.graph.bundles is None else self._fit.by_bundle(self.graph.bundles, self._halves())
+
+    def squares(self) -> Floats | None:
+        """Sums over the games, if each has one test row."""
+        one, two = self._halves()
+        return None if self.collection.cells is not None else self.graph.by_player(one * two)
 
     def by_test(self) -> sparse.csr_array:
         """Values of the players of each test row, which is a game of its own."""

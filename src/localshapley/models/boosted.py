@@ -13,6 +13,7 @@ from joblib import cpu_count, effective_n_jobs
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Lists, offsets
+from localshapley.bundles import Bundles
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import final_step, has_random_state
@@ -268,6 +269,13 @@ class BoostedTrainer(Trainer):
     def by_test(self, graph: SupportGraph) -> sparse.csr_array:
         """Values to each test row."""
         return sparse.csr_array(sum(by_leaf @ shares for by_leaf, shares in self._factors()))
+
+    def by_bundle(self, bundles: Bundles) -> Floats:
+        """Values to each bundle of test rows."""
+        tests = np.arange(self.leaves.n_tests)
+        dealt = sparse.csr_array((np.ones(len(tests)), (bundles.of_test, tests)), shape=(bundles.n, len(tests)))
+        found: Floats = sum((dealt @ by_leaf) @ shares for by_leaf, shares in self._factors()).toarray()
+        return found
 
     def _factors(self) -> Iterator[tuple[sparse.csc_array, sparse.csr_array]]:
         """Pairs of matrices, test row × leaf and leaf × row: what a leaf counts, and the values of the rows in it."""

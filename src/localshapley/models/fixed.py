@@ -14,6 +14,7 @@ from sklearn.tree import BaseDecisionTree
 
 from localshapley import scores
 from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.bundles import Bundles
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
@@ -139,7 +140,15 @@ class FixedTrainer(Trainer):
         Threads that follow rows to their leaves; by default one per core.
     """
 
-    kernels = ("group", "add_leaf_values", "add_pair_values", "score_refilled", "count_mates", "list_mates")
+    kernels = (
+        "group",
+        "add_leaf_values",
+        "add_bundle_values",
+        "add_pair_values",
+        "score_refilled",
+        "count_mates",
+        "list_mates",
+    )
 
     def __init__(self, estimator: Any, task: Task, growths: list[Grown], n_jobs: int | None = None) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (fixed)"
@@ -197,6 +206,17 @@ class FixedTrainer(Trainer):
         of_tests, rows = self.leaves.of_tests, self.leaves.lists[0]
         add_pair_values(of_tests, rows, self._labels, self._harmonic, self._room, graph.N, everyone, place, out)
         return graph.matrix(out)
+
+    def by_bundle(self, bundles: Bundles) -> Floats:
+        """Values to each bundle of test rows: each is the test rows of its own copy of the leaves."""
+        from localshapley.kernels.leaves import add_bundle_values
+
+        out, first = np.zeros((bundles.n, self.leaves.n_rows)), np.zeros(bundles.n + 1, dtype=np.int64)
+        for rows, tests in self.leaves:
+            dealt = np.empty(int(np.diff(tests[0]).max(initial=0)), dtype=np.int32)
+            room = first, dealt, self._room
+            add_bundle_values(rows, tests, bundles.of_test, self._labels, self._harmonic, room, out)
+        return out
 
 
 def _note(final: Any, task: Task) -> str:

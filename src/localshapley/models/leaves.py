@@ -230,16 +230,19 @@ class LeafGraph(SupportGraph):
     Parameters
     ----------
     leaves : Leaves
+    sources : int array of shape (n_tests,), optional
+        The row that each test row is a copy of.
     """
 
-    def __init__(self, leaves: Leaves) -> None:
+    def __init__(self, leaves: Leaves, sources: Ints | None = None) -> None:
         self.n_players, self.n_tests = leaves.n_rows, leaves.n_tests
+        self.sources = np.arange(self.n_tests) if sources is None else sources
         self._leaves = leaves
 
     def __getattr__(self, name: str) -> Any:
         if name not in SupportGraph.__annotations__:  # the arrays of the games
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        super().__init__(self._leaves.mates(), self.n_players)
+        super().__init__(self._leaves.mates(), self.n_players, sources=self.sources)
         sizes, reach = self._leaves.counted
         self.__dict__.update(support_sizes=sizes, tests_per_player=reach)  # no bounds any more
         return getattr(self, name)

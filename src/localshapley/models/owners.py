@@ -48,7 +48,7 @@ class Owners:
     def graph(self, graph: SupportGraph) -> SupportGraph:
         """Games of owners: those who have a row in the support of a test row."""
         supports = [np.unique(self.of_row[graph.support(t)]) for t in range(graph.n_tests)]
-        return SupportGraph(supports, len(self.names))
+        return graph.with_supports(supports, len(self.names))
 
     def digests(self, rows: Masks) -> Masks:
         """Digests of owners, as those of the coalitions of their rows."""

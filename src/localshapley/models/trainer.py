@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.bundles import Bundles
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
 
@@ -198,6 +199,9 @@ class Parts(Protocol):
 
     def by_test(self, graph: SupportGraph) -> sparse.csr_array:
         """Values to each test row, as a matrix of test rows and players."""
+
+    def by_bundle(self, bundles: Bundles) -> Floats:
+        """Values to each bundle of test rows, shape (n_bundles, n_players)."""
 
 
 class Walker(Protocol):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import Floats, Indices
+from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.folds import Fold, training_rows
 from localshapley.inputs.task import Task
@@ -59,6 +60,14 @@ class Problem:
     digests: Callable[[], Digests | None] = lambda: None
     skill: Skill | None = None
     oob_scores: Callable[[], Floats | None] = lambda: None
+
+    def check_seeds(self, seeds: int | None) -> None:
+        """Refuse several seeds of a model that does not draw random numbers."""
+        if seeds is not None and not self.trainer.is_random:
+            raise InvalidArgumentError(
+                f"seeds={seeds} needs a model that draws random numbers; {self.model} gives the same values with "
+                "every seed. Leave seeds out."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

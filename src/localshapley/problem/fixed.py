@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.inputs.folds import order_of_tests, training_rows
+from localshapley.inputs.folds import order_of_tests, tested_rows, training_rows
 from localshapley.inputs.model import on_one_line, train_reference
 from localshapley.inputs.task import Task
 from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
@@ -37,11 +37,12 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
     task, growths = _grow_out_of_bag(checked, model, trials) if checked.oob else _grow_by_folds(checked, model, trials)
     trainer = model.refilling(task, growths, n_jobs)
     source = LeafMates(trainer.leaves) if support is None else support
-    graph: SupportGraph = LeafGraph(trainer.leaves)
+    sources = None if checked.folds is None else tested_rows(checked.folds)
+    graph: SupportGraph = LeafGraph(trainer.leaves, sources)
     if support is not None:
         n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
         everyone = [np.arange(n_rows)] * n_tests if checked.folds is None else training_rows(checked.folds)
-        graph = SupportGraph(everyone, n_rows)
+        graph = SupportGraph(everyone, n_rows, sources=sources)
 
     def contents() -> Contents:
         # A score depends on all rows, which grew the trees, and equal rows may be in different bags.

@@ -13,7 +13,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.games import SupportGraph
 from localshapley.inputs.boosting import note_on_splits
 from localshapley.inputs.data import known_table
-from localshapley.inputs.folds import order_of_tests
+from localshapley.inputs.folds import order_of_tests, tested_rows
 from localshapley.inputs.indexes import check_order, index_of
 from localshapley.inputs.loud import note_of_loud_rows
 from localshapley.inputs.model import final_step, on_one_line
@@ -92,7 +92,8 @@ def pose(
         parts = [of_fold(task, fold) for fold in checked.folds]
         parts = parts if before is None else [transformed(part, before) for part in parts]
         support, found = find_by_folds(support, parts, last.estimator, raw, checked.folds, notes, trials, progress)
-    graph = SupportGraph(found, task.X.shape[0])
+    sources = None if checked.folds is None else tested_rows(checked.folds)
+    graph = SupportGraph(found, task.X.shape[0], sources=sources)
     empty_supports = int((graph.support_sizes == 0).sum())
     if empty_supports:
         notes.append(

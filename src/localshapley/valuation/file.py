@@ -128,7 +128,8 @@ def _lists(v: Valuation) -> dict[str, pa.Array]:
         parts = by_row.indptr.astype(np.int64 if kind is pa.LargeListArray else np.int32)
         for name, flat in (("tests", by_row.indices), ("test_values", by_row.data)):
             found[name] = kind.from_arrays(pa.array(parts), pa.array(flat))
-    several: dict[str, Singles] = {} if v.spread is None else {"spread": v.spread}
+    columns = {"spread": v.spread, "spread_tests": v.spread_tests, "spread_seed": v.spread_seed}
+    several: dict[str, Singles] = {name: rows for name, rows in columns.items() if rows is not None}
     if v.history is not None:
         several |= {"history_values": v.history.values.T, "history_stderr": v.history.stderr.T}
     for name, rows in several.items():

@@ -152,6 +152,8 @@ def reordered(valuation: Valuation, order: Ints, ids: pd.Index) -> Valuation:
         ids=ids,
         origin=None,
         spread=None if v.spread is None else v.spread[order],
+        spread_tests=None if v.spread_tests is None else v.spread_tests[order],
+        spread_seed=None if v.spread_seed is None else v.spread_seed[order],
         oob_scores=None if v.oob_scores is None else v.oob_scores[order],
         history=None if history is None else replace(
             history, values=history.values[:, order], stderr=history.stderr[:, order]

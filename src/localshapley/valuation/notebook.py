@@ -38,7 +38,7 @@ def _figure(title: str, content: str) -> str:
 
 def _table(rows: pd.DataFrame) -> str:
     """A table of values with three digits; the names of the rows are escaped."""
-    rounded = rows.assign(**{name: rows[name].map("{:.3g}".format) for name in ("value", "stderr")})
+    rounded = rows.assign(**{name: rows[name].map("{:.3g}".format) for name in rows.columns if name != "n_tests"})
     return str(rounded.to_html(border=0, escape=True))
 
 

@@ -27,8 +27,18 @@ FIRST_FORMAT = "localshapley valuation 1"
 """The same without checksum and digests."""
 UNCHECKED = "saved by an earlier version: whether a table holds the rows that were valued could not be checked."
 """The note of a valuation in the first format."""
-LISTS = ("tests", "test_values", "spread", "history_values", "history_stderr", "digest", "oob_score")
-COLUMNS = ("value", "stderr", "n_tests", *LISTS)
+LISTS = (
+    "tests",
+    "test_values",
+    "spread",
+    "spread_tests",
+    "spread_seed",
+    "history_values",
+    "history_stderr",
+    "digest",
+    "oob_score",
+)
+COLUMNS = ("value", "stderr", "stderr_tests", "stderr_seed", "n_tests", *LISTS)
 """Columns of the table that are not its index."""
 UNITS = ("row", "owner", "node")
 
@@ -56,6 +66,8 @@ def fields_of(source: Any) -> dict[str, Any]:
         "ids": _index(table, names) if _text(meta, b"localshapley.has_ids") == "1" else None,
         "origin": _origin(meta, table.num_rows, len(sizes)),
         "spread": _singles(table, "spread"),
+        "spread_tests": _singles(table, "spread_tests", least=2),
+        "spread_seed": _singles(table, "spread_seed", least=2),
         "history": _history(table, meta),
         "digests": _digests(table, columns),
         "oob_scores": _floats(table, "oob_score") if "oob_score" in table.column_names else None,
@@ -229,13 +241,13 @@ def _per_test(table: pa.Table, n_tests: int) -> sparse.csr_array | None:
     return sparse.csc_array(parts, shape=(n_tests, table.num_rows)).tocsr()
 
 
-def _singles(table: pa.Table, name: str) -> Singles | None:
-    """Several numbers for each row, shape (n_rows, n)."""
+def _singles(table: pa.Table, name: str, least: int = 1) -> Singles | None:
+    """Several numbers for each row, shape (n_rows, n), at least so many."""
     if name not in table.column_names:
         return None
     lengths, numbers = _lists(table, name)
-    if (lengths != lengths[0]).any() or lengths[0] == 0:
-        raise ValueError(f"its column {name!r} must hold lists of one length")
+    if (lengths != lengths[0]).any() or lengths[0] < least:
+        raise ValueError(f"its column {name!r} must hold lists of one length, at least {least}")
     _check_range(name, numbers)
     return numbers.astype(np.float32).reshape(table.num_rows, -1)
 

@@ -10,9 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Ints, Singles
+from localshapley.bundles import squares
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import LocalShapleyError
+from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
+from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, Digests, History, Origin
 from localshapley.valuation.skill import Skill
@@ -52,6 +55,10 @@ class Valuation:
     spread : array of shape (n_rows, 64) or None
         Errors of sampled values are correlated: the covariance of rows `i` and `j` is about
         ``spread[i] @ spread[j]``, the variance of row `i` is ``spread[i] @ spread[i]``.
+    spread_tests : array of shape (n_rows, at most 64) or None
+        The same for what other test rows would have changed; see `stderr_tests`.
+    spread_seed : array of shape (n_rows, seeds) or None
+        The same for other seeds of the model, where `value` was asked for several; see `stderr_seed`.
     history : History or None
         The rounds of a sampled run.
     unit : str
@@ -90,6 +97,8 @@ class Valuation:
     ids: pd.Index | None = None
     origin: Origin | None = None
     spread: Singles | None = None
+    spread_tests: Singles | None = None
+    spread_seed: Singles | None = None
     history: History | None = None
     unit: str = "row"
     is_random: bool = False
@@ -108,17 +117,101 @@ class Valuation:
         return self.counted
 
     @property
+    def stderr_tests(self) -> Floats | None:
+        """How far each value would be off with other test rows: a standard error, shape (n_rows,).
+
+        `√(T · Var_t φ_z(v_t))` over the `T` test rows, those that the row does not matter to included. It is exact for
+        up to 64 test rows and in the closed forms of neighbours, and else known to a tenth. None if there is one test
+        row, where test rows are not told apart (``"global-mc"``, ``"tmc"``, ``"complementary"``, ``"pivot"``, the
+        formulas of `baselines`, and ``games="train"`` of `value_nodes` without `per_test`), and in files of earlier
+        versions.
+        """
+        return None if self.spread_tests is None else np.sqrt(squares(self.spread_tests))
+
+    @property
+    def stderr_seed(self) -> Floats | None:
+        """How far each value would be off with other seeds of the model: a standard error, shape (n_rows,).
+
+        Known where `value` was asked for several seeds, over which the values are means; else None.
+        """
+        return None if self.spread_seed is None else np.sqrt(squares(self.spread_seed))
+
+    def interval(self, level: float = 0.95, *, errors: str = "all") -> tuple[Floats, Floats]:
+        """Confidence intervals of the values, from all errors that are known: draws, test rows and seeds.
+
+        An interval is for what the value would be with as many test rows as there are, on average over all the test
+        rows that might have been there. It takes into account that a row of few test rows may not have met those that
+        matter: rows that matter to no test row at all have an interval, too.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Share of the intervals that hold what they are for.
+        errors : {"all", "draws"}, default="all"
+            ``"draws"`` leaves out test rows and seeds: what the value is for these test rows.
+
+        Returns
+        -------
+        low, high : arrays of shape (n_rows,)
+
+        Examples
+        --------
+        >>> import localshapley as ls
+        >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+        >>> v = ls.value(X, y, X_test, y_test, model="knn")
+        >>> low, high = v.interval()
+        >>> int((high < 0).sum()), int((v.values < 0).sum())  # surely below zero, and below zero
+        (0, 6)
+        """
+        return interval(self, level, errors)
+
+    def among_worst(self, k: int, level: float = 0.95) -> Ranked:
+        """How sure it is which `k` rows are the worst, with all errors that are known.
+
+        Parameters
+        ----------
+        k : int
+        level : float, default=0.95
+
+        Returns
+        -------
+        Ranked
+            Has the `probability` of each row to be among the true `k`, and the `size` of the set of lowest values that
+            holds all of them with probability `level`.
+
+        Examples
+        --------
+        >>> import localshapley as ls
+        >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+        >>> v = ls.value(X, y, X_test, y_test, model="knn")
+        >>> worst = v.among_worst(3)
+        >>> round(float(worst.probability.sum()), 6), worst.size >= 3
+        (3.0, True)
+        """
+        return ranked(self, k, level, best=False)
+
+    def among_best(self, k: int, level: float = 0.95) -> Ranked:
+        """The same for the best rows."""
+        return ranked(self, k, level, best=True)
+
+    def summary(self) -> str:
+        """How sure the values are, in a few sentences."""
+        return summary(self)
+
+    @property
     def relative_error(self) -> float:
         """Standard errors of all values together, `‖stderr‖ / ‖values‖`."""
         size = float(np.linalg.norm(self.values))
         return float(np.linalg.norm(self.stderr)) / size if size > 0 else 0.0
 
     def to_frame(self) -> pd.DataFrame:
-        """Values as a table with the index of the user's rows: value, stderr, n_tests."""
+        """Values as a table with the index of the user's rows: value, the standard errors that are known, n_tests."""
         import pandas as pd
 
         index = pd.RangeIndex(len(self.values), name="row") if self.ids is None else self.ids
-        return pd.DataFrame({"value": self.values, "stderr": self.stderr, "n_tests": self.n_tests}, index=index)
+        stderrs = {name: getattr(self, name) for name in ("stderr", "stderr_tests", "stderr_seed")}
+        known = {name: stderr for name, stderr in stderrs.items() if stderr is not None}
+        return pd.DataFrame({"value": self.values, **known, "n_tests": self.n_tests}, index=index)
 
     def to_polars(self) -> pl.DataFrame:
         """The same as a polars DataFrame, with the index as its first column."""
@@ -157,8 +250,10 @@ class Valuation:
         name = (lambda i: i) if self.ids is None else (lambda i: printable(str(self.ids[i])))
         what = self.unit if self.unit == "owner" else f"training {self.unit}"
         tests = "node" if self.unit == "node" else "row"
+        sure = in_words(self)
         lines = [
             f"Valuation of {len(self.values)} {what}s over {len(self.support_sizes)} test {tests}s",
+            *([f"  sure     {sure}"] if sure else []),
             f"  model    {self.model}",
             f"  score    {self.score}, summed over the test {tests}s",
             f"  support  {self.support}: {_range(self.support_sizes)} {self.unit}s",

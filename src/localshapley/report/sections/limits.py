@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from localshapley.report.sections.base import Context, Section
 from localshapley.valuation.plots import INTERVAL
 
@@ -49,11 +51,14 @@ def _limits(context: Context) -> Iterator[str]:
             f"The values are estimates. The interval of a value ({INTERVAL} standard errors to each side) contains the "
             "exact local value about 19 times out of 20. Rows whose intervals overlap may be in the wrong order."
         )
-    if n_tests < FEW_TESTS:
+    if v.stderr_tests is not None and v.values.any():
+        share = float(np.linalg.norm(v.stderr_tests) / np.linalg.norm(v.values))
         yield (
-            f"There are only {n_tests} test rows. The intervals say nothing about other test rows, which may put the "
-            "rows in another order."
+            "Other test rows would have given other values: the standard errors from this alone are "
+            f"{100 * share:.0f} % of the values, all together. More test rows would make them smaller."
         )
+    if n_tests < FEW_TESTS:
+        yield f"There are only {n_tests} test rows. Others may put the rows in another order."
     if n_unjudged:
         yield (
             f"{n_unjudged:,} rows are in no support. Their value is 0 because nothing was learnt about them, not "

@@ -1,4 +1,4 @@
-"""The climb: what a set of rows teaches, with one row more (or less) at a time, each step exact."""
+"""The climb: what a set of rows teaches, with one row more at a time, each step exact."""
 
 from __future__ import annotations
 
@@ -6,89 +6,72 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, Lists, chosen_lists, offsets
-from localshapley.coalitions.batch import Coalitions
-from localshapley.compiling import Stopwatch
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, Lists, chosen_lists
+from localshapley.choosing.training import Trainings, Wanted
 from localshapley.games import SupportGraph
-from localshapley.models.trainer import Counts, Trained
-from localshapley.workers import Bench
-from localshapley.workers.pieces import Pace
 
 
 class Climb:
-    """A set of players `A`, what it teaches, `U(A) = Σ_t v_t(A ∩ N(t))`, and what each next step would add to it.
+    """A set of players `A`, what it teaches, `U(A) = Σ_t v_t(A ∩ N(t))`, and what each player would add to it.
 
-    Scores are kept for every pair of a player and a game. A step changes those of the games that hold the player; the
-    coalitions behind them are `pending` until `train` has had them trained, each once.
+    Scores are kept for every pair of a player and a game. Taking a player changes those of its games; the coalitions
+    behind them are `pending` until `train` has had them trained, each once.
 
     Parameters
     ----------
     graph : SupportGraph
-    bench : Bench
-    removing : bool, default=False
-        Whether `A` begins with all players, and steps take one out; else it begins empty, and steps put one in.
+    trainings : Trainings
 
     Attributes
     ----------
     gains : array of shape (n_players,)
-        What a step with each player adds to `U`; −∞ for players that have been moved.
-    pending : Coalitions
+        What each player would add to `U`; −∞ for those that have been taken.
+    pending : Wanted
         What has to be trained before the gains are right again.
-    trainings : int
-    draws : int
-        Scores of coalitions, over all test rows.
-    counts : Counts
     """
 
-    def __init__(self, graph: SupportGraph, bench: Bench, *, removing: bool = False) -> None:
-        self.graph, self.removing = graph, removing
+    def __init__(self, graph: SupportGraph, trainings: Trainings) -> None:
+        self.graph = graph
         self.gains: Floats = np.zeros(graph.n_players)
-        self.trainings = self.draws = 0
-        self.counts = Counts()
-        self._bench, self._pace = bench, Pace(bench.seconds_here, bench.max_batch)
+        self._trainings = trainings
         self._n_pairs = len(graph.players)
-        self._inside: AnyArray = np.full(self._n_pairs, removing)
-        # Of each game, summed over its test rows: after a step with each of its players, then those as it is.
+        self._inside: AnyArray = np.zeros(self._n_pairs, dtype=bool)
+        # Of each game, summed over its test rows: with each of its players added, then those of `A` as it is.
         self._scores: Floats = np.zeros(self._n_pairs + graph.n_games)
-        self._game_of: Indices = np.repeat(np.arange(graph.n_games, dtype=np.int32), graph.sizes)
+        self._game_of: Ints = np.repeat(np.arange(graph.n_games), graph.sizes)
         self._pairs_of: Lists = graph.where_indptr, np.argsort(graph.players, kind="stable").astype(np.int32)
-        self._await(np.arange(graph.n_games), as_it_is=True)
+        self._await(np.arange(graph.n_games))
 
     @property
     def utility(self) -> float:
         """`U(A)`."""
         return float(self._scores[self._n_pairs :].sum())
 
-    def move(self, player: int) -> None:
-        """Put a player in, or take it out."""
+    def take(self, player: int) -> None:
+        """Add a player to the set."""
         indptr, pairs = self._pairs_of
         mine = pairs[indptr[player] : indptr[player + 1]]
         games = self._game_of[mine]
-        self._inside[mine] = not self.removing
+        self._inside[mine] = True
         self._scores[self._n_pairs + games] = self._scores[mine]
         self.gains[player] = -np.inf
         self._await(games)
 
     def train(self) -> Iterator[None]:
         """Have what is pending trained; gains are right at the end. Yields after each piece of work."""
-        found, start = [], 0
-        while start < len(self.pending):
-            trained, stop = self._train_some(start)
-            self.counts.add(trained.counts)
-            self.trainings += stop - start
-            self.draws += len(trained.scores)
-            found.append(trained.scores)
-            start = stop
+        places, found = self.pending.places, []
+        for scores in self._trainings.work_off(self.pending.coalitions):
+            found.append(scores)
             yield
         if found:
-            self._scores[self._places] = np.add.reduceat(np.concatenate(found), self._first_tests)
-            self._sum_up(np.unique(self.graph.players[self._places[self._places < self._n_pairs]]))
+            self._scores[places] = self.pending.sums(np.concatenate(found))
+            self._sum_up(np.unique(self.graph.players[places[places < self._n_pairs]]))
         self._await(np.empty(0, dtype=np.int64))
 
     def lower_start(self) -> None:
         """Let a support without any row score no better than its worst row alone.
 
-        A row alone often predicts a number worse than the mean does, though many of them predict it better.
+        One row alone often predicts a number worse than the mean does, though many rows predict it better.
         """
         games = np.flatnonzero(self.graph.sizes)
         if len(games):
@@ -96,49 +79,74 @@ class Climb:
             self._scores[self._n_pairs + games] = np.minimum(self._scores[self._n_pairs + games], worst)
             self._sum_up(np.unique(self.graph.players))
 
-    def _train_some(self, start: int) -> tuple[Trained, int]:
-        """Train coalitions from `start` on, in other processes if there are some and it takes them a moment."""
-        trainer, left = self._bench.trainer, len(self.pending) - start
-        n_jobs = 1 if trainer.batch_size else trainer.n_jobs
-        if n_jobs > 1 and self._pace.is_known and self._pace.fitting < left:
-            stop = start + min(left, n_jobs * self._pace.size)
-            return self._bench.train(self.pending.part(start, stop)), stop
-        stop = start + min(left, trainer.batch_size or self._pace.size)
-        with Stopwatch(self._bench.clock) as watch:
-            trained = trainer.train(self.pending.part(start, stop))
-        self._pace.learn(stop - start, watch.seconds)
-        return trained, stop
-
-    def _await(self, games: AnyArray, *, as_it_is: bool = False) -> None:
-        """List the coalitions of `A` in these games after each step, and as it is if asked for, each once."""
+    def _await(self, games: AnyArray) -> None:
+        """List the coalitions of `A` in these games with each other player, and in the beginning without."""
         graph, found = self.graph, dict[bytes, list[int]]()
         for g in games.tolist():
             first, last = int(graph.indptr[g]), int(graph.indptr[g + 1])
             players, inside = graph.players[first:last], self._inside[first:last]
-            movable = np.flatnonzero(inside == self.removing)
-            for place, coalition in zip(movable.tolist(), self._after(players, inside, movable), strict=True):
+            others = np.flatnonzero(~inside)
+            for place, coalition in zip(others.tolist(), _with_each(players, inside, others), strict=True):
                 found.setdefault(coalition.tobytes(), []).append(first + place)
-            if as_it_is:
-                found.setdefault(players[inside].tobytes(), []).append(self._n_pairs + g)
-        places = np.array([place for of_one in found.values() for place in of_one], dtype=np.int64)
-        of_coalition = offsets(np.array([len(of_one) for of_one in found.values()], dtype=np.int64))
-        game: Ints = np.append(self._game_of, np.arange(graph.n_games))[places].astype(np.int64)
-        test_indptr, tests = chosen_lists(*graph.tests_of_games, game)
-        self._places, self._first_tests = places, test_indptr[:-1]
-        members = np.frombuffer(b"".join(found), dtype=np.int32)
-        sizes = np.array([len(key) // members.itemsize for key in found], dtype=np.int64)
-        self.pending = Coalitions(offsets(sizes), members, test_indptr[of_coalition], tests.astype(np.int32))
-
-    def _after(self, players: Indices, inside: AnyArray, movable: Ints) -> Indices:
-        """The coalition after each step, one per line."""
-        flags = np.tile(inside, (len(movable), 1))
-        flags[np.arange(len(movable)), movable] = not self.removing
-        size = max(0, int(inside.sum()) + (-1 if self.removing else 1))
-        lines: Indices = np.tile(players, (len(movable), 1))[flags].reshape(len(movable), size)
-        return lines
+            if not inside.any():
+                found.setdefault(b"", []).append(self._n_pairs + g)
+        self.pending = Wanted(graph, found, np.append(self._game_of, np.arange(graph.n_games)))
 
     def _sum_up(self, players: AnyArray) -> None:
         """Sum the gains of some players over their games."""
         indptr, pairs = chosen_lists(*self._pairs_of, players)
         step = self._scores[pairs] - self._scores[self._n_pairs + self._game_of[pairs]]
         self.gains[players] = np.add.reduceat(step, indptr[:-1])
+
+
+def _with_each(players: Indices, inside: AnyArray, others: Ints) -> Indices:
+    """The players inside with each of the others, one coalition per line, ascending."""
+    flags = np.tile(inside, (len(others), 1))
+    flags[np.arange(len(others)), others] = True
+    lines: Indices = np.tile(players, (len(others), 1))[flags].reshape(len(others), int(inside.sum()) + 1)
+    return lines
+
+
+class Descent:
+    """What all players teach, and what changes as they go, one after the other.
+
+    The order is known, so that all coalitions are trained in one batch: those of a game as its players go.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    order : int array
+        The players that go.
+
+    Attributes
+    ----------
+    wanted : Wanted
+        What has to be trained.
+    """
+
+    def __init__(self, graph: SupportGraph, order: AnyArray) -> None:
+        self._graph, self._order = graph, order
+        rank = np.full(graph.n_players, len(order))
+        rank[order] = np.arange(len(order))
+        found, before = dict[bytes, list[int]](), list[int]()
+        going, game_of = list[int](), list[int]()
+        for g in range(graph.n_games):
+            players = graph.game(g)
+            turn = np.argsort(rank[players], kind="stable")
+            n_going = int((rank[players] < len(order)).sum())
+            for k in range(n_going + 1):
+                found.setdefault(np.sort(players[turn[k:]]).tobytes(), []).append(len(game_of))
+                before.append(len(game_of) - 1)
+                going.append(int(players[turn[k - 1]]) if k else -1)
+                game_of.append(g)
+        self._before, self._going = np.array(before), np.array(going)
+        self.wanted = Wanted(graph, found, np.array(game_of, dtype=np.int64))
+
+    def changes(self, scores: Floats) -> tuple[float, Floats]:
+        """What all players teach, and what each one that goes adds to that (a loss is below zero), in the order."""
+        sums = np.empty(len(self._going))
+        sums[self.wanted.places] = self.wanted.sums(scores)
+        goes = self._going >= 0
+        steps = sums[goes] - sums[self._before[goes]]
+        by_player = np.bincount(self._going[goes], weights=steps, minlength=self._graph.n_players)
+        return float(sums[~goes].sum()), by_player[self._order].astype(np.float64)

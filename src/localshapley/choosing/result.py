@@ -30,7 +30,8 @@ class Chosen:
     worth : array of shape (n_rows,)
         What each row of `X` alone teaches the test rows near it, beyond what is known without any row.
     start : float
-        Mean score of the test rows before the first row of the order.
+        Mean score of the test rows before the first row of the order. Where numbers are selected, a test row with no
+        row yet scores like the worst row of its support, if that is lower.
     n_rows, n_tests : int
     cost : Cost
     stopped : str
@@ -183,15 +184,15 @@ class Pruning(Chosen):
     def n_free(self) -> int:
         """How many of the rows can go, in their order, without a loss."""
         total = np.cumsum(self.gains)
-        tiny = TINY * max(float(np.nanmax(np.abs(self.gains), initial=0.0)), abs(self.start))
+        tiny = TINY * max(float(np.abs(self.gains).max(initial=0.0)), abs(self.start))
         enough = np.flatnonzero(total >= -tiny)
         return int(enough[-1]) + 1 if len(enough) else 0
 
     @property
     def n_best(self) -> int:
         """How many have gone where the score is highest; the first of several such places."""
-        total = np.nan_to_num(np.cumsum(self.gains), nan=-np.inf)
-        return int(total.argmax()) + 1 if len(total) and total.max() > 0 else 0
+        total = np.cumsum(self.gains)
+        return int(total.argmax()) + 1 if total.max() > 0 else 0
 
     @property
     def kept(self) -> pd.Index:
@@ -203,12 +204,9 @@ class Pruning(Chosen):
         about = [f"  free     {counted(free, 'row')} can go without a loss on these test rows; curve() tries others"]
         if best:
             about.append(f"  gained   {_text(self.start)} → {_text(self.scores[best - 1])} without {_first(best)}")
-        measured = int((~np.isnan(self.gains)).sum())
-        if measured > free:
-            about.append(
-                f"  lost     {_text(self.start)} → {_text(self.scores[measured - 1])} without {_first(measured)}"
-            )
-        if self.labels is not None and n:
+        if n > free:
+            about.append(f"  lost     {_text(self.start)} → {_text(self.scores[-1])} without {_first(n)}")
+        if self.labels is not None:
             about.append(f"  classes  {self._classes()}")
         return self._lines(f"Pruning of {n:,} of {self.n_rows:,} rows", about)
 

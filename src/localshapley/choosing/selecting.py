@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.choosing.climbing import Descent
 from localshapley.choosing.close import Close
 from localshapley.choosing.comparing import Question
 from localshapley.choosing.result import Chosen, Pruning, Selection
@@ -115,19 +116,19 @@ def prune(
 ) -> Pruning:
     """Find the rows that can go first, without a loss or with a gain.
 
-    It begins with all rows. They go one by one, always the one without which the test rows score highest, each
-    predicted from those rows of its support that are left; of several such rows the one that is worth least alone, then
-    the first.
+    Rows go in the reverse of the order in which `select` takes them: first those that do harm, the most harmful one
+    first, then those that add nothing to the others, last those that teach most. What changes as they go is measured:
+    the summed score of the test rows, each predicted from those rows of its support that are left.
 
     Parameters
     ----------
     X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, on_error
         As in `value`.
     n : int or float, optional
-        How many rows shall go, or which share of them; by default as many as can go without a loss.
+        How many rows shall go, or which share of them; by default all are put in order.
     support, budget, max_seconds, progress, on_interrupt
-        As in `select`. Trying every row takes a training for each pair of a test row and a row of its support. Rows
-        that are asked for beyond a limit are those that are worth least alone.
+        As in `select`. Measuring takes at most a training for each pair of a test row and a row of its support, and is
+        always finished.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def prune(
     >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
     >>> y[:5] = (y[:5] + 1) % 3
     >>> pruned = ls.prune(X, y, X_test, y_test, model="knn")
-    >>> pruned.n_free == len(pruned.index) > 5
+    >>> pruned.n_free >= pruned.n_best > 0
     True
     """
     asked = Asked(
@@ -218,31 +219,34 @@ class Asked:
 
 def _select(asked: Asked) -> Selection:
     walk, count = asked.begin()
-    codes, climb = walk.problem.task.codes, walk.begin()
-    worth, harmless = climb.gains.copy(), _harmless(climb.gains, walk.problem)
-    if codes is None:
-        climb.lower_start()
-    start = climb.utility
-    walk.go_on(climb, count, (harmless, worth), lambda gain, tiny: gain <= tiny, "choosing rows")
-    others = _in_balance(walk.order, worth, harmless, codes, asked.seed)[: count - len(walk.order)]
-    question = asked.question(_select, removed=False)
-    return Selection(**_described(walk, others, worth, start), compare=question.compare)
+    worth, start, others = _climbed(walk, count, asked.seed)
+    order = np.append(walk.order, others[: count - len(walk.order)]).astype(np.int64)
+    gains = np.append(walk.gains, np.full(len(order) - len(walk.order), np.nan))
+    compare = asked.question(_select, removed=False).compare
+    return Selection(**_described(walk, worth), order=order, gains=gains, start=start, compare=compare)
 
 
 def _prune(asked: Asked) -> Pruning:
     walk, count = asked.begin()
-    worth = walk.begin().gains.copy()
-    climb = walk.begin(removing=True)
-    start = climb.utility
+    graph = walk.problem.graph
+    later = len(graph.players) + graph.n_games
+    worth, _, others = _climbed(walk, graph.n_players, asked.seed, later)
+    order = np.append(walk.order, others).astype(np.int64)[::-1][:count]
+    descent = Descent(graph, order)
+    start, gains = descent.changes(walk.scores_of(descent.wanted))
+    compare = asked.question(_prune, removed=True).compare
+    return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=compare)
 
-    def loses(gain: float, tiny: float) -> bool:
-        return asked.n is None and climb.utility + gain < start - tiny
 
-    walk.go_on(climb, count, (np.ones(len(worth), dtype=bool), -worth), loses, "finding rows that can go")
-    others = np.argsort(worth, kind="stable")
-    others = others[~np.isin(others, walk.order)][: 0 if asked.n is None else count - len(walk.order)]
-    question = asked.question(_prune, removed=True)
-    return Pruning(**_described(walk, others, worth, start), compare=question.compare)
+def _climbed(walk: Walk, n: int, seed: int, later: int = 0) -> tuple[Floats, float, Ints]:
+    """Take rows by gain; returns what each row is worth alone, the mean score at the start, and the other rows."""
+    codes, climb = walk.problem.task.codes, walk.begin(later)
+    worth, harmless = climb.gains.copy(), _harmless(climb.gains, walk.problem)
+    if codes is None:
+        climb.lower_start()
+    start = climb.utility / walk.problem.graph.n_tests
+    walk.go_on(climb, n, harmless, worth, later)
+    return worth, start, _in_balance(walk.order, worth, harmless, codes, seed)
 
 
 def _harmless(worth: Floats, problem: RowsProblem) -> AnyArray:
@@ -269,24 +273,20 @@ def _in_balance(taken: list[int], worth: Floats, harmless: AnyArray, codes: AnyA
     return np.concatenate([good, bad[np.argsort(-worth[bad], kind="stable")]])
 
 
-def _described(walk: Walk, others: Ints, worth: Floats, start: float) -> dict[str, Any]:
-    """What both results have in common; the others come last, without a gain."""
-    problem, task = walk.problem, walk.problem.task
-    n_rows, n_tests = problem.graph.n_players, problem.graph.n_tests
+def _described(walk: Walk, worth: Floats) -> dict[str, Any]:
+    """What both results have in common."""
+    problem, graph, task = walk.problem, walk.problem.graph, walk.problem.task
     return {
-        "order": np.append(np.array(walk.order, dtype=np.int64), others),
-        "gains": np.append(np.array(walk.gains, dtype=np.float64), np.full(len(others), np.nan)),
         "worth": worth,
-        "start": start / n_tests,
-        "n_rows": n_rows,
-        "n_tests": n_tests,
+        "n_rows": graph.n_players,
+        "n_tests": graph.n_tests,
         "cost": walk.cost(),
         "stopped": walk.stopped,
         "model": problem.model,
         "score": problem.score,
         "support": problem.support,
-        "support_sizes": problem.graph.support_sizes,
-        "ids": pd.RangeIndex(n_rows, name="row") if problem.ids is None else problem.ids,
+        "support_sizes": graph.support_sizes,
+        "ids": pd.RangeIndex(graph.n_players, name="row") if problem.ids is None else problem.ids,
         "labels": None if task.codes is None else task.y,
-        "notes": [*problem.notes, *problem.trainer.notes(walk.counts())],
+        "notes": [*problem.notes, *problem.trainer.notes(walk.trainings.counts)],
     }

@@ -13,7 +13,7 @@ from localshapley.supports.embedding import Embedding
 from localshapley.supports.nearest import Nearest
 from localshapley.supports.tree import Leaves, TreeNode
 
-N_CLASSES, N_NUMBERS = 10, 20
+N_CLASSES, N_NUMBERS = 15, 20
 """Rows of a support for classes, and for numbers, which single rows predict badly."""
 
 

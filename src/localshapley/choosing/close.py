@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 from sklearn.base import is_regressor
 
 from localshapley.arrays import Indices
@@ -13,8 +14,10 @@ from localshapley.supports.embedding import Embedding
 from localshapley.supports.nearest import Nearest
 from localshapley.supports.tree import Leaves, TreeNode
 
-N_CLASSES, N_NUMBERS = 15, 20
-"""Rows of a support for classes, and for numbers, which single rows predict badly."""
+FEWEST, MOST = 8, 15
+"""Rows of a support, for classes; in between 3/4 of the root of the number of rows."""
+N_NUMBERS = 20
+"""Rows of a support, for numbers, which few rows predict badly."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +27,8 @@ class Close(Support):
     def find(self, space: Space) -> list[Indices]:
         """Find them; where no distance is defined, the support of the model takes their place."""
         own = default_support(space.reference)[0]
-        n = N_NUMBERS if is_regressor(space.reference) else N_CLASSES
+        n = int(np.clip(round(0.75 * np.sqrt(space.X.shape[0])), FEWEST, MOST))
+        n = N_NUMBERS if is_regressor(space.reference) else n
         if isinstance(own, Nearest | Embedding):
             return replace(own, n=n)(space)
         any_scale = isinstance(own, TreeNode | Leaves)

@@ -64,7 +64,8 @@ def select(
     n : int or float, optional
         How many rows, or which share of them, such as 0.2; by default all rows are put in order.
     support : `localshapley.supports` object, optional
-        Which rows can stand for a test row; by default its 15 nearest rows, or 20 where numbers are predicted.
+        Which rows can stand for a test row; by default its 15 nearest rows, down to 8 where
+        there are fewer than 400 rows, and 20 where numbers are predicted.
     budget : int, optional
         Maximum number of trainings, more than there are rows. What it leaves out is not taken by gain.
     max_seconds : float, optional

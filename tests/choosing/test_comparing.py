@@ -63,12 +63,23 @@ class TestComparison:
         shares = np.arange(1, len(difference) + 1) / 10
         return pd.DataFrame({"share": shares, "difference": difference, "stderr": stderr})
 
-    def test_it_says_where_choosing_helps_and_where_not(self):
-        found = Comparison(self.table([0.1, 0.01, -0.01, -0.1], [0.02] * 4), "accuracy", 0.9, False)
-        assert found.verdict == (
-            "chosen rows do better than random rows at 10 %; random rows do as well at 20 %, 30 %; "
-            "random rows do better at 40 %."
-        )
+    @pytest.mark.parametrize(
+        ("difference", "verdict"),
+        [
+            (
+                [0.1, 0.1, 0.01, 0],
+                "chosen rows do better than random rows up to 20 %; random rows do as well from 30 % on.",
+            ),
+            (
+                [0.1, 0.01, -0.1, 0.01],
+                "chosen rows do better than random rows at 10 %; random rows do as well at 20 %, 40 %; "
+                "random rows do better at 30 %.",
+            ),
+            ([0.01] * 4, "random rows do as well at every share."),
+        ],
+    )
+    def test_it_says_where_choosing_helps_and_where_not(self, difference, verdict):
+        assert Comparison(self.table(difference, [0.02] * 4), "accuracy", 0.9, False).verdict == verdict
 
     def test_chosen_rows_of_digits_do_better(self):
         X, y = ls.datasets.load("digits")[:2]

@@ -58,11 +58,11 @@ class Comparison:
         if self.removed:
             chosen, others = "leaving chosen rows out does", "leaving random rows out does"
         found = {
-            f"{chosen} better than {others.rpartition(' ')[0]} at": better,
-            f"{others} as well at": ~(better | worse),
-            f"{others} better at": worse,
+            f"{chosen} better than {others.rpartition(' ')[0]}": better,
+            f"{others} as well": ~(better | worse),
+            f"{others} better": worse,
         }
-        told = [f"{text} {_in_words(self.table['share'][where])}" for text, where in found.items() if where.any()]
+        told = [f"{text} {_where(self.table['share'], where)}" for text, where in found.items() if where.any()]
         return "; ".join(told) + "."
 
     def __repr__(self) -> str:
@@ -74,8 +74,16 @@ class Comparison:
         )
 
 
-def _in_words(shares: pd.Series[float]) -> str:
-    return ", ".join(f"{100 * share:g} %" for share in shares)
+def _where(shares: pd.Series[float], where: pd.Series[bool]) -> str:
+    """Some of the shares, in words."""
+    names, n = [f"{100 * share:g} %" for share in shares[where]], len(shares)
+    if len(names) == n:
+        return "at every share"
+    if len(names) > 1 and where[: len(names)].all():
+        return f"up to {names[-1]}"
+    if len(names) > 1 and where[n - len(names) :].all():
+        return f"from {names[0]} on"
+    return f"at {', '.join(names)}"
 
 
 @dataclass(frozen=True)

@@ -46,11 +46,15 @@ class TestParts:
         assert found.table["score"][1] == pytest.approx(np.mean(expected))
         assert found.table["n_rows"].tolist() == [10, 32]
 
-    def test_without_test_rows_the_rows_are_cut_and_folds_made_again(self):
+    def test_without_test_rows_the_rows_are_cut(self):
         asked = []
-        pairs = [(np.arange(50, 105), np.arange(50)), (np.arange(50), np.arange(50, 105))]
-        Question(iris.X, iris.y, None, None, MODEL, pairs, first_rows(asked), True).compare([0.2], folds=5, n_random=2)
+        Question(iris.X, iris.y, None, None, MODEL, 2, first_rows(asked), True).compare([0.2], folds=5, n_random=2)
         assert [(len(X), X_test, cv) for X, _, X_test, _, cv, _ in asked] == [(84, None, 2)] * 5
+
+    def test_folds_that_were_used_up_are_made_again(self):
+        pairs = ((np.flatnonzero(np.arange(105) % 3 != k), np.flatnonzero(np.arange(105) % 3 == k)) for k in range(3))
+        chosen = ls.select(iris.X, iris.y, model=MODEL, cv=pairs, n=5)
+        assert chosen.curve([0.1], folds=2, n_random=2).table["n_rows"].tolist() == [5]
 
     def test_rows_that_go_are_left_out(self):
         found = Question(iris.X, iris.y, None, None, MODEL, 5, first_rows([]), True).compare([0.25], n_random=2)

@@ -38,7 +38,7 @@ class Climb:
         self._inside: AnyArray = np.zeros(self._n_pairs, dtype=bool)
         # Of each game, summed over its test rows: with each of its players added, then those of `A` as it is.
         self._scores: Floats = np.zeros(self._n_pairs + graph.n_games)
-        self._game_of: Ints = np.repeat(np.arange(graph.n_games), graph.sizes)
+        self._game_of: Ints = np.append(np.repeat(np.arange(graph.n_games), graph.sizes), np.arange(graph.n_games))
         self._pairs_of: Lists = graph.where_indptr, np.argsort(graph.players, kind="stable").astype(np.int32)
         self._await(np.arange(graph.n_games))
 
@@ -90,7 +90,7 @@ class Climb:
                 found.setdefault(coalition.tobytes(), []).append(first + place)
             if not inside.any():
                 found.setdefault(b"", []).append(self._n_pairs + g)
-        self.pending = Wanted(graph, found, np.append(self._game_of, np.arange(graph.n_games)))
+        self.pending = Wanted(graph, found, self._game_of)
 
     def _sum_up(self, players: AnyArray) -> None:
         """Sum the gains of some players over their games."""

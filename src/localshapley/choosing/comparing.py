@@ -92,8 +92,9 @@ class Question:
 
     Attributes
     ----------
-    X, y, X_test, y_test, model, cv
+    X, y, X_test, y_test, model
         As the user gave them.
+    cv : int, splitter or None
     choose : callable
         `choose(X, y, X_test, y_test, cv=, n=)` gives the positions of `n` rows in their order.
     removed : bool
@@ -158,9 +159,8 @@ class Question:
                 )
                 yield X, y, tests, None, scored
             return
-        again = self.cv if isinstance(self.cv, int | np.integer) or hasattr(self.cv, "split") else len(list(self.cv))
         for rest, held in _folds(folds, y, seed):
-            yield _safe_indexing(X, rest), y[rest], (None, None), again, (_safe_indexing(X, held), y[held])
+            yield _safe_indexing(X, rest), y[rest], (None, None), self.cv, (_safe_indexing(X, held), y[held])
 
 
 def _folds(folds: int, labels: AnyArray, seed: int) -> list[tuple[Ints, Ints]]:

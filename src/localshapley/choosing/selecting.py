@@ -184,7 +184,7 @@ class Asked:
         if isinstance(self.model, Fixed) or (isinstance(self.model, str) and self.model == FIXED_FOREST):
             raise InvalidArgumentError(
                 "model is grown once, on all rows, so it cannot tell how few rows do; give the forest itself, such as "
-                "model=RandomForestClassifier()."
+                "model='forest', or choose by value: tasks.select."
             )
         if isinstance(self.cv, str):
             raise InvalidArgumentError(
@@ -208,14 +208,16 @@ class Asked:
         n_rows = problem.graph.n_players
         return Walk(problem, settings), n_rows if self.n is None else count_of(self.n, n_rows)
 
-    def question(self, answer: Callable[[Asked], Chosen], *, removed: bool) -> Question:
+    def question(self, walk: Walk, answer: Callable[[Asked], Chosen], *, removed: bool) -> Question:
         """The same question, to be asked of parts of the data."""
+        folds = walk.problem.folds
+        cv = self.cv if folds is None or hasattr(self.cv, "split") else len(folds)
 
         def choose(*data: Any, **more: Any) -> Ints:
             named = dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))
             return answer(replace(self, **named, **more, progress=False)).order
 
-        return Question(self.X, self.y, self.X_test, self.y_test, self.model, self.cv, choose, removed)
+        return Question(self.X, self.y, self.X_test, self.y_test, self.model, cv, choose, removed)
 
 
 def _select(asked: Asked) -> Selection:
@@ -223,7 +225,7 @@ def _select(asked: Asked) -> Selection:
     worth, start, others = _climbed(walk, count, asked.seed)
     order = np.append(walk.order, others[: count - len(walk.order)]).astype(np.int64)
     gains = np.append(walk.gains, np.full(len(order) - len(walk.order), np.nan))
-    compare = asked.question(_select, removed=False).compare
+    compare = asked.question(walk, _select, removed=False).compare
     return Selection(**_described(walk, worth), order=order, gains=gains, start=start, compare=compare)
 
 
@@ -235,7 +237,7 @@ def _prune(asked: Asked) -> Pruning:
     order = np.append(walk.order, others).astype(np.int64)[::-1][:count]
     descent = Descent(graph, order)
     start, gains = descent.changes(walk.scores_of(descent.wanted))
-    compare = asked.question(_prune, removed=True).compare
+    compare = asked.question(walk, _prune, removed=True).compare
     return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=compare)
 
 

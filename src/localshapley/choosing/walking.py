@@ -11,7 +11,7 @@ from localshapley.compiling import Stopwatch, announcing_compilation, showing_co
 from localshapley.errors import InvalidArgumentError
 from localshapley.methods import Settings
 from localshapley.problem.base import RowsProblem
-from localshapley.progress import Progress
+from localshapley.progress import Progress, telling
 from localshapley.valuation import Cost
 from localshapley.wording import counted
 from localshapley.workers import Bench
@@ -54,7 +54,8 @@ class Walk:
                 f"budget={budget:,} is too small: to try every row takes {counted(needed, 'training')}. Give a larger "
                 "budget, or fewer rows."
             )
-        with announcing_compilation(self.settings.progress):
+        progress = self.settings.progress
+        with announcing_compilation(progress), telling(progress, f"trying {counted(len(climb.gains), 'row')} alone"):
             for _ in climb.train():
                 pass
         return climb

@@ -6,7 +6,7 @@ The folder holds Adult, pol (as in PMLB: `adult.tsv.gz`, `201_pol.tsv.gz`), Bank
 are split into training rows, from which rows are chosen, and held-out rows, on which the model is scored and which no
 way to choose gets to see. With --wrong a share of the training labels is flipped; held-out labels stay. Prints a table
 for each data set: mean accuracy (in per cent) over the seeds by share of the rows, the mean over the shares, and the
-standard error of its difference from random rows.
+standard error of its difference from random rows; and where `select` is worse than others by over two standard errors.
 
 - select: `ls.select(X, y, model=model, cv=5)`.
 - value, value in balance: the rows of highest value, `ls.value(X, y, model=model, cv=5, support=Nearest(10), tol=0.2)`,
@@ -75,7 +75,7 @@ def main() -> None:
                 found = [[accuracy(model, X[rows], y[rows], X_held, y_held) for rows in line] for line in sets]
                 scores.setdefault(way, []).append(np.mean(found, axis=0).tolist())
         wrong = f", {arguments.wrong:.0%} of the labels wrong" if arguments.wrong else ""
-        print(f"{name}, {len(y)} rows{wrong}\n\n{table(scores, shares)}\n", flush=True)
+        print(f"{name}, {len(y)} rows{wrong}\n\n{table(scores, shares)}\n\n{below(scores, shares)}\n", flush=True)
 
 
 def chosen(X: np.ndarray, y: np.ndarray, model: Any, seed: int, methods: bool) -> dict[str, list[np.ndarray]]:
@@ -174,6 +174,18 @@ def table(scores: dict[str, list[list[float]]], shares: tuple[float, ...]) -> st
         cells = [f"{mean:.1f}" for mean in [*means, means.mean()]] + ["" if way == "random" else f"{error:.1f}"]
         lines.append(f"| {way} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def below(scores: dict[str, list[list[float]]], shares: tuple[float, ...]) -> str:
+    """Where the first way is worse than another by more than two standard errors of the difference."""
+    first, *others = scores
+    found = []
+    for way in others:
+        difference = np.array(scores[first]) - np.array(scores[way])
+        mean, error = difference.mean(axis=0), difference.std(axis=0, ddof=1) / np.sqrt(max(len(difference), 2))
+        for share, m, e in zip(shares, mean, error, strict=True):
+            found += [f"{way} at {100 * share:g} % ({m:.1f} ± {e:.1f})"] * bool(m < -2 * e)
+    return f"{first} is worse than: {', '.join(found) or 'none'}."
 
 
 def flipped(y: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:

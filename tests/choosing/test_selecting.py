@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.choosing.selecting import _in_balance
+from localshapley.choosing.selecting import _harmless, _in_balance
 from localshapley.problem.posing import pose
 from localshapley.supports import Nearest
 from tests import naive
@@ -161,6 +161,13 @@ class TestOthers:
         order = _in_balance([0, 1, 2, 3], np.zeros(12), np.ones(12, dtype=bool), self.codes, seed=0)
         assert self.codes[order[:2]].tolist() == [1, 1]
 
+    def test_a_row_that_helps_as_much_as_it_harms_is_harmless(self):
+        problem = pose(*DATA, model="knn")
+        worth = np.where(np.arange(40) < 20, 0.1 + 0.2 - 0.3, -0.3) * -1
+        worth[0], worth[1] = 0.3 - (0.1 + 0.2), -0.01  # rounding, and harm
+        assert worth[0] < 0
+        assert np.flatnonzero(~_harmless(worth, problem)).tolist() == [1]
+
     def test_harmful_rows_follow_by_worth(self):
         worth = np.array([0.0, -1, -3, -2])
         order = _in_balance([], worth, worth >= 0, None, seed=0)
@@ -252,6 +259,10 @@ class TestRefusals:
     def test_trees_that_are_grown_once(self, model):
         with pytest.raises(ls.InvalidArgumentError, match="give the forest itself, such as model='forest'"):
             ls.select(*DATA, model=model)
+
+    def test_nodes_of_a_graph(self):
+        with pytest.raises(ls.InvalidArgumentError, match=r"nodes of a graph.*tasks.select\(value_nodes"):
+            ls.select(*DATA, model=ls.models.GCN())
 
     def test_folds_out_of_bag(self):
         with pytest.raises(ls.InvalidArgumentError, match=r"cv must be a number of folds.*Try cv=5"):

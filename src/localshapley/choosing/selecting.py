@@ -14,11 +14,12 @@ from localshapley.choosing.climbing import Descent
 from localshapley.choosing.close import Close
 from localshapley.choosing.comparing import Question
 from localshapley.choosing.result import Chosen, Pruning, Selection
-from localshapley.choosing.walking import Walk
+from localshapley.choosing.walking import TINY, Walk
 from localshapley.errors import InvalidArgumentError
 from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
+from localshapley.models.gcn import GCN
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
@@ -186,6 +187,10 @@ class Asked:
                 "model is grown once, on all rows, so it cannot tell how few rows do; give the forest itself, such as "
                 "model='forest', or choose by value: tasks.select."
             )
+        if isinstance(self.model, GCN):
+            raise InvalidArgumentError(
+                "model is for the nodes of a graph, which are chosen by value: tasks.select(value_nodes(...), n)."
+            )
         if isinstance(self.cv, str):
             raise InvalidArgumentError(
                 f"cv must be a number of folds, a splitter or pairs of row numbers; got {self.cv!r}. Try cv=5."
@@ -221,6 +226,7 @@ class Asked:
 
 
 def _select(asked: Asked) -> Selection:
+    """Rows by gain, then the others."""
     walk, count = asked.begin()
     worth, start, others = _climbed(walk, count, asked.seed)
     order = np.append(walk.order, others[: count - len(walk.order)]).astype(np.int64)
@@ -230,6 +236,7 @@ def _select(asked: Asked) -> Selection:
 
 
 def _prune(asked: Asked) -> Pruning:
+    """The same backwards, with what changes as rows go."""
     walk, count = asked.begin()
     graph = walk.problem.graph
     later = len(graph.players) + graph.n_games
@@ -255,8 +262,8 @@ def _climbed(walk: Walk, n: int, seed: int, later: int = 0) -> tuple[Floats, flo
 def _harmless(worth: Floats, problem: RowsProblem) -> AnyArray:
     """Which rows do no harm: alone they teach something or, of numbers, hardly less than other rows."""
     if problem.task.codes is not None:
-        alone: AnyArray = worth >= 0
-        return alone
+        helps: AnyArray = worth >= -TINY * np.abs(worth).max()  # a tie may miss 0 by rounding
+        return helps
     each = worth / np.maximum(problem.graph.tests_per_player, 1)
     middle = np.median(each)
     near: AnyArray = each >= middle - FAR_OUT * 1.4826 * np.median(np.abs(each - middle))

@@ -280,3 +280,28 @@ def add_weighted(
             sums[:, z] += np.array(hits) * said
             squares[z] += sum(hits) * said**2
     return sums, squares
+
+
+def taught(supports: Sequence[Iterable[int]], v: Utility, members: Iterable[int]) -> float:
+    """`U(A) = Σ_t v_t(A ∩ N(t))`."""
+    return sum(v(tuple(sorted(set(members) & {int(z) for z in support})), t) for t, support in enumerate(supports))
+
+
+def climb(
+    supports: Sequence[Iterable[int]], v: Utility, candidates: Iterable[int], worth: Sequence[float], n: int
+) -> list[tuple[int, float]]:
+    """Players and their gains, the largest gain first, each step from nothing known, until nothing more is gained.
+
+    Of equal gains the player that is worth most is taken, then the first player.
+    """
+    members, steps = set[int](), []
+    while len(steps) < n:
+        now = taught(supports, v, members)
+        gains = {int(z): taught(supports, v, {*members, int(z)}) - now for z in candidates if z not in members}
+        best = max(gains.values(), default=0.0)
+        if best <= 1e-9:
+            break
+        z = max((z for z in gains if gains[z] >= best - 1e-9), key=lambda z: (worth[z], -z))
+        steps.append((z, gains[z]))
+        members.add(z)
+    return steps

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from localshapley import baselines, datasets, methods, models, report, scores, stopping, supports, tasks, theory
     from localshapley.api import shapley, value
+    from localshapley.choosing import Pruning, Selection, prune, select
     from localshapley.clean import CleanClassifier, CleanRegressor
     from localshapley.errors import (
         InvalidArgumentError,
@@ -39,6 +40,8 @@ _HOME = {
     "LocalShapleyWarning": "errors",
     "LocalityGap": "locality",
     "Plan": "planning",
+    "Pruning": "choosing",
+    "Selection": "choosing",
     "Store": "store",
     "StoreError": "store",
     "SupportGraph": "games",
@@ -48,6 +51,8 @@ _HOME = {
     "load": "valuation",
     "locality_gap": "locality",
     "plan": "planning",
+    "prune": "choosing",
+    "select": "choosing",
     "shapley": "api",
     "update": "updating",
     "value": "api",
@@ -66,6 +71,8 @@ __all__ = [
     "LocalShapleyWarning",
     "LocalityGap",
     "Plan",
+    "Pruning",
+    "Selection",
     "Store",
     "StoreError",
     "SupportGraph",
@@ -79,8 +86,10 @@ __all__ = [
     "methods",
     "models",
     "plan",
+    "prune",
     "report",
     "scores",
+    "select",
     "shapley",
     "stopping",
     "supports",

@@ -134,6 +134,37 @@ class TestSuspectsAndSelect:
         assert best["species"].value_counts().tolist() == [4, 4, 4]
         assert list(best["plant"]) == [row["plant"] for row in chosen["selected"]]
         assert len(answer("select", *kept, "-n", 0.25)["selected"]) == 25
+        by_value = answer("select", *kept[:-2], "-n", 25, "--by", "value")
+        assert by_value["selected"] == answer("select", *kept, "-n", 25)["selected"]
+
+    def test_select_by_gain(self, answer, command, where, tmp_path):
+        found = answer("select", *where, "-n", 12, "-o", "rows.csv")
+        assert [row["plant"] for row in found["selected"]] == pd.read_csv(tmp_path / "rows.csv")["plant"].tolist()
+        assert [row["gain"] is None for row in found["selected"]] == [k >= found["n_gained"] for k in range(12)]
+        assert found["trainings"] > 100
+        assert {row["label"] for row in found["selected"][:5]} == {"setosa", "versicolor", "virginica"}
+        whole = command("select", *where, "-n", 1.0 * 100).stdout
+        assert "100 of 100 rows, those that teach most together first (nothing more is gained after " in whole
+
+    def test_select_by_gain_compares_with_random_rows(self, answer, command, where):
+        words = ["select", *where, "-n", 5, "--model", "tree", "--curve"]
+        found = answer(*words)
+        assert [line["share"] for line in found["curve"]] == [0.025, 0.05, 0.1, 0.2, 0.3, 0.5]
+        assert command(*words).stdout.rstrip().endswith(found["verdict"])
+
+    def test_options_of_the_other_way_to_select_are_refused(self, command, kept, where):
+        refused = [
+            ([*kept, "-n", 5, "--by", "gain"], "--values is about values"),
+            ([*where, "-n", 5, "--by", "gain", "--balance", "equal"], "--balance is about values"),
+            ([*where, "-n", 5, "--tol", 0.1], "--tol is about values, which choosing by gain does not compute"),
+            ([*where, "-n", 5, "--play-owners"], "--play-owners is about values"),
+            ([*kept, "-n", 5, "--curve"], "--curve compares rows chosen by gain"),
+            ([*where, "-n", 5, "--by", "size"], "--by must be one of 'gain', 'value'; got 'size'"),
+        ]
+        for words, text in refused:
+            done = command("select", *words)
+            assert done.status == 2
+            assert text in done.stderr
 
     def test_values_of_other_rows_are_refused(self, command, kept, flowers):
         other = command("suspects", flowers / "test.csv", "-t", "species", "--values", "v.parquet")

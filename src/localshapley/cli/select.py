@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import localshapley as ls
 from localshapley.cli.options import ListOut, RawCsv, Run, SavedValues, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows
-from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, saved_or_valued, whole_or_share
+from localshapley.cli.valuing import (
+    about,
+    check_folder,
+    end,
+    explaining_preparation,
+    guarded_in_words,
+    loaded,
+    problem,
+    saved_or_valued,
+    whole_or_share,
+)
+from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.tables import write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from localshapley.cli.data import Data
+
+GAIN, VALUE = "gain", "value"
+OF_VALUES = ("method", "tol", "store", "play_owners")
+"""Options that only values have a use for."""
 
 
 @takes_groups
@@ -18,26 +40,93 @@ def select(
     run: Run,
     output: Output,
     n: Annotated[float, typer.Option("-n", "--n", help="Rows to choose, or a share such as 0.2.", show_default=False)],
-    balance: Annotated[
-        str | None, typer.Option(help="Keep the shares of the classes (classes), or make them equal (equal).")
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="What decides: gain, what each row adds to those before it (default), or value, the rows of highest "
+            "value (default with --values or --balance).",
+            show_default=False,
+        ),
     ] = None,
+    balance: Annotated[
+        str | None,
+        typer.Option(help="By value: keep the shares of the classes (classes), or make them equal (equal)."),
+    ] = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="By gain: compare with random rows, on rows not used to choose.")
+    ] = False,
     values: SavedValues = None,
     out: ListOut = None,
     raw_csv: RawCsv = False,
 ) -> None:
-    """Choose the best rows."""
+    """Choose rows to train on: those that teach most together, or those of highest value."""
     check_folder(out)
-    data, valuation = saved_or_valued(run, values, output)
-    labels = None if data.regression else data.y
-    chosen = ls.tasks.select(valuation, whole_or_share(n), y=labels, balance=balance)
-    text = [
-        f"The {len(chosen)} best of {len(data.y)} rows:",
-        first_rows(chosen, n >= 1, f"-n {len(chosen)} shows all, "),
-    ]
+    result: ls.Valuation | ls.Selection
+    if _decides(by, run, values, balance, curve=curve) == VALUE:
+        data, result, chosen, document, text = _by_value(run, output, n, balance, values)
+    else:
+        data, result, chosen, document, text = _by_gain(run, output, n, curve=curve)
+    lines = [text[0], first_rows(chosen, n >= 1, f"-n {len(chosen)} shows all, "), *text[1:]]
     if out is not None:
         rows = data.rows.copy()
         rows[run.target] = data.y
         guarded = write_table(rows.loc[chosen.index], out, raw=raw_csv)
-        text.append(f"Wrote these rows to {out}{guarded_in_words(guarded)}")
-    output.answer({**about(valuation, data), "selected": as_records(chosen)}, "\n".join(text))
-    end(valuation)
+        lines.append(f"Wrote these rows to {out}{guarded_in_words(guarded)}")
+    output.answer({**document, "selected": as_records(chosen)}, "\n".join(lines))
+    end(result)
+
+
+def _decides(by: str | None, run: Run, values: Path | None, balance: str | None, *, curve: bool) -> str:
+    """What decides which rows are chosen; refuses options that the other way has."""
+    if by not in (None, GAIN, VALUE):
+        raise unknown_name("--by", by, (GAIN, VALUE))
+    if (by or (VALUE if values or balance else GAIN)) == VALUE:
+        if curve:
+            raise InvalidArgumentError("--curve compares rows chosen by gain; leave it out, or choose by gain.")
+        return VALUE
+    changed = [f.name for f in fields(run) if f.name in OF_VALUES and getattr(run, f.name) != f.default]
+    for name in ["values"] * bool(values) + ["balance"] * bool(balance) + changed:
+        raise InvalidArgumentError(
+            f"--{name.replace('_', '-')} is about values, which choosing by gain does not compute; leave it out, or "
+            "give --by value."
+        )
+    return GAIN
+
+
+def _by_value(
+    run: Run, output: Output, n: float, balance: str | None, values: Path | None
+) -> tuple[Data, ls.Valuation, pd.DataFrame, dict[str, Any], list[str]]:
+    """The rows of highest value."""
+    data, valuation = saved_or_valued(run, values, output)
+    labels = None if data.regression else data.y
+    chosen = ls.tasks.select(valuation, whole_or_share(n), y=labels, balance=balance)
+    return data, valuation, chosen, about(valuation, data), [f"The {len(chosen)} best of {len(data.y)} rows:"]
+
+
+def _by_gain(
+    run: Run, output: Output, n: float, *, curve: bool
+) -> tuple[Data, ls.Selection, pd.DataFrame, dict[str, Any], list[str]]:
+    """The rows that teach most together."""
+    data = loaded(run, output)
+    asked = problem(run, data)
+    del asked["owners"]
+    with explaining_preparation(run):
+        found = ls.select(
+            **asked,
+            n=whole_or_share(n),
+            budget=run.budget,
+            max_seconds=run.max_seconds,
+            progress=not output.quiet,
+            on_interrupt="return",
+        )
+    chosen = found.to_frame().drop(columns="position")
+    names = ("model", "score", "support", "stopped", "notes", "n_rows", "n_tests", "n_gained")
+    document = {name: getattr(found, name) for name in names}
+    document |= {"trainings": found.cost.trainings, "seconds": found.cost.seconds, "preparation": data.preparation}
+    ended = f" ({found.stopped} after {found.n_gained})" if found.n_gained < len(chosen) else ""
+    text = [f"{len(chosen)} of {len(data.y)} rows, those that teach most together first{ended}:"]
+    if curve:
+        compared = found.curve(n_jobs=run.jobs, progress=not output.quiet)
+        document |= {"curve": as_records(compared.table.set_index("share")), "verdict": compared.verdict}
+        text.append(f"\n{compared}")
+    return data, found, chosen, document, text

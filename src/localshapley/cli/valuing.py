@@ -159,9 +159,9 @@ def guarded_in_words(cells: int) -> str:
     return f" ({marked} with =, +, - or @ got a ' in front; --raw-csv leaves it out)" if cells else ""
 
 
-def end(valuation: ls.Valuation) -> None:
+def end(result: ls.Valuation | ls.Selection) -> None:
     """End a command after its answer; the exit status says if the run was cut short."""
-    if valuation.stopped == "interrupted":
+    if result.stopped == "interrupted":
         raise typer.Exit(INTERRUPTED)
 
 

@@ -256,7 +256,7 @@ class Valuation:
             *([f"  sure     {sure}"] if sure else []),
             f"  model    {self.model}",
             f"  score    {self.score}, summed over the test {tests}s",
-            f"  support  {self.support}: {_range(self.support_sizes)} {self.unit}s",
+            f"  support  {self.support}: {range_of(self.support_sizes)} {self.unit}s",
             f"  method   {self.method}: {_cost_in_words(self.cost)}",
             *([f"  chosen   {self.chosen}"] if self.chosen else []),
             f"  stopped  {self.stopped}",
@@ -272,7 +272,8 @@ def _cost_in_words(cost: Cost) -> str:
     return ", ".join([f"{done} {cost.seconds:.2f} s", *extra])
 
 
-def _range(sizes: Ints) -> str:
+def range_of(sizes: Ints) -> str:
+    """Smallest and largest of some sizes, in words."""
     low, high = int(sizes.min(initial=2**62)), int(sizes.max(initial=0))
     return str(high) if low >= high else f"{low} to {high}"
 

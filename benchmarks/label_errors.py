@@ -271,7 +271,7 @@ def draw(judged: pd.DataFrame, path: Path) -> None:
     """The reliability plot."""
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.9), sharey=True, layout="constrained")
     judged = judged[judged["p_wrong"].notna()]
     for ax, kind in zip(axes, KINDS, strict=True):
         for rate, part in judged[judged["flips"] == kind].groupby("rate"):

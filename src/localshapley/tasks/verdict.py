@@ -118,7 +118,7 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
     >>> y[:9] = (y[:9] + 1) % 3
     >>> v = ls.value(X, y, X_test, y_test, model="knn")
     >>> ls.tasks.verdict(v, y, ls.tasks.suspects(v, y, X=X))
-    about 13 (6 to 23) of 105 labels look wrong
+    about 13 (4 to 30) of 105 labels look wrong
     10 of 105 rows are suspected (10 %)
       by class  4 of 36 labelled 0 (11 %), 3 of 36 labelled 1 (8 %), 3 of 33 labelled 2 (9 %)
       model     accuracy 0.956 on 45 test rows; always predicting '0' gives 0.333

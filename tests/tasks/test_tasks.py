@@ -99,9 +99,16 @@ class TestOwners:
         z = []
         for seed in range(12):
             v = ls.value(X, y, X_test, y_test, method="sample", budget=400, seed=seed, **settings)
-            table = tasks.owners(v, owner)
+            table = tasks.owners(v, owner, errors="draws")
             z += ((table["value"] - exact["value"]) / table["stderr"]).tolist()
         assert 0.75 < np.sqrt(np.mean(np.square(z))) < 1.35
+        everything = tasks.owners(v, owner)
+        assert (everything["stderr"] > table["stderr"]).all()
+        noise = np.array([v.spread_tests[owner == o].sum(axis=0, dtype=float) for o in everything.index])
+        both = table.loc[everything.index, "stderr"] ** 2 + (noise**2).sum(axis=1)
+        assert (everything["stderr"] ** 2).tolist() == pytest.approx(both.tolist())
+        with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
+            tasks.owners(v, owner, errors="none")
 
     def test_a_series_goes_by_its_index(self):
         v = made([1.0, 2.0, 3.0], ids=pd.Index(["x", "y", "z"]))

@@ -100,14 +100,17 @@ def test_labels_that_cannot_be_learnt_are_warned_of():
     assert any("nothing is known about which are wrong" in text for text in words)
 
 
-def test_without_rows_labels_that_cannot_be_learnt_are_warned_of():
+def test_without_rows_other_test_rows_are_allowed_for():
+    """Labels that are chance: most values below zero would not stay there with other test rows."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(600, 4)), rng.integers(0, 60, 600)
     v = ls.value(X, y, cv=5, model="knn", per_test=True)
-    with pytest.warns(LocalShapleyWarning) as told:
-        found = tasks.suspects(v, y)
-    assert len(found) > 120
-    assert any("more than a fifth" in str(warning.message) for warning in told)
+    with pytest.warns(LocalShapleyWarning, match="no better than a constant guess"):
+        by_all, by_draws = (tasks.suspects(v, y, errors=errors) for errors in ("all", "draws"))
+    assert len(by_all) < 20
+    assert len(by_draws) > 120
+    with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
+        tasks.suspects(v, y, errors="none")
 
 
 def test_a_rare_class_that_the_model_does_not_know_is_warned_of():

@@ -8,22 +8,26 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import column
+from localshapley.valuation.errors import ERRORS
 
 
-def owners(valuation: Valuation, owner: Any) -> pd.DataFrame:
+def owners(valuation: Valuation, owner: Any, *, errors: str = "all") -> pd.DataFrame:
     """Add up the values of the rows of each owner, with standard errors and shares of the total.
 
     Values of rows are estimated together and their errors are correlated, so the standard error of a sum is not the
-    root of the sum of squares; it is computed from the noise that the valuation kept (`Valuation.spread`).
+    root of the sum of squares; it is computed from the noise that the valuation kept (`Valuation.spread`, and
+    `spread_tests` and `spread_seed` for what other test rows and other seeds would change).
 
     Parameters
     ----------
     valuation : Valuation
     owner : array, Series or list of shape (n_rows,)
         The owner of each row. A Series with the index of the valuation, in whatever order, goes by it.
+    errors : {"all", "draws"}, default="all"
+        Which errors the standard errors hold: of draws, test rows and seeds, as far as they are known, or of draws.
 
     Returns
     -------
@@ -40,9 +44,11 @@ def owners(valuation: Valuation, owner: Any) -> pd.DataFrame:
     >>> ls.tasks.owners(v, ["north"] * 60 + ["south"] * 45)["share"].round().tolist()
     [52.0, 48.0]
     """
+    if errors not in ERRORS:
+        raise unknown_name("errors", errors, ERRORS)
     group, names = pd.factorize(column("owner", owner, valuation))
     values = _sums(valuation.values[:, None], group, len(names))[:, 0]
-    noise = _sums(_noise(valuation), group, len(names))
+    noise = _sums(_noise(valuation, errors), group, len(names))
     total = values.sum()
     scale = 100 / total if total > 0 else np.nan
     table = pd.DataFrame(
@@ -58,16 +64,16 @@ def owners(valuation: Valuation, owner: Any) -> pd.DataFrame:
     return table.sort_values("value", ascending=False, kind="stable")
 
 
-def _noise(valuation: Valuation) -> Floats:
+def _noise(valuation: Valuation, errors: str) -> Floats:
     """Noise vectors of the rows: the covariance of two estimates is the product of theirs."""
-    if valuation.spread is not None:
-        return valuation.spread.astype(np.float64)
-    if valuation.stderr.any():
+    known = [valuation.spread, *((valuation.spread_tests, valuation.spread_seed) if errors == "all" else ())]
+    if valuation.spread is None and valuation.stderr.any():
         raise InvalidArgumentError(
             "valuation has standard errors but not the covariances that sums over rows need (its spread is None); "
             'make it with value(..., method="auto") or method="sample".'
         )
-    return np.zeros((len(valuation.values), 1))
+    none = np.zeros((len(valuation.values), 1))
+    return np.hstack([none, *(columns.astype(np.float64) for columns in known if columns is not None)])
 
 
 def _sums(rows: Floats, group: AnyArray, n_groups: int) -> Floats:

@@ -18,7 +18,6 @@ from localshapley.tasks.witnesses import Judgement, filled, judge_labels, judge_
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import count_of, ids_of, table
 from localshapley.valuation.matching import rows_and_labels
-from localshapley.valuation.plots import INTERVAL
 
 
 def suspects(
@@ -29,6 +28,7 @@ def suspects(
     n: float | None = None,
     n_neighbours: int = 10,
     seed: int = 0,
+    errors: str = "all",
     progress: ProgressSetting = None,
 ) -> pd.DataFrame:
     """List the rows whose labels are probably wrong, the surest first, with the neighbours that contradict each.
@@ -56,12 +56,14 @@ def suspects(
         without either there are none.
     n : int or float, optional
         How many rows, or which share of them; by default those with ``p_wrong > 0.5``. Without witnesses the default
-        are those whose value is below zero beyond sampling error (``value + 1.96 * stderr < 0``) and, with `X`, most of
-        whose neighbours have another label.
+        are those whose value is below zero beyond doubt (the upper end of ``valuation.interval()`` is) and, with `X`,
+        most of whose neighbours have another label.
     n_neighbours : int, default=10
         Number of neighbours; all other rows where there are fewer.
     seed : int, default=0
         Seed of the witnesses.
+    errors : {"all", "draws"}, default="all"
+        Which errors of a value count where it decides: those of test rows and seeds, too, or of the draws alone.
     progress : bool or callable, optional
         As in `value`.
 
@@ -91,7 +93,7 @@ def suspects(
     agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
     judged = None if X is None else judge(X, labels, regression=regression, seed=seed, progress=progress)
     if judged is None:
-        suspicion, doubtful = _by_value(valuation, None if X is None or regression else agreement)
+        suspicion, doubtful = _by_value(valuation, None if X is None or regression else agreement, errors)
     else:
         suspicion, doubtful = judged.suspicion, judged.p_wrong > 0.5
     order = np.lexsort((valuation.values, -suspicion))
@@ -132,9 +134,9 @@ def judge(
     return replace(judged, suggested=suggested)
 
 
-def _by_value(valuation: Valuation, agreement: Floats | None) -> tuple[Floats, AnyArray]:
+def _by_value(valuation: Valuation, agreement: Floats | None, errors: str) -> tuple[Floats, AnyArray]:
     """Without witnesses: suspicion by value and the neighbours' agreement, and whether a row does harm beyond doubt."""
-    suspicion, doubtful = -_in_deviations(valuation.values), valuation.values + INTERVAL * valuation.stderr < 0
+    suspicion, doubtful = -_in_deviations(valuation.values), valuation.interval(errors=errors)[1] < 0
     if agreement is None:
         return suspicion, doubtful
     return suspicion - _in_deviations(agreement), doubtful & (agreement < 0.5)

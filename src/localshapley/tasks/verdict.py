@@ -14,7 +14,6 @@ from localshapley.inputs.data import are_amounts
 from localshapley.scores import SCORES
 from localshapley.valuation import Skill, Valuation
 from localshapley.valuation.columns import column, ids_of
-from localshapley.valuation.plots import INTERVAL
 
 MANY = 0.2
 """If more than this share of all rows is suspected, caution is advised,"""
@@ -125,7 +124,7 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
     """
     n_rows, n_wrong = len(valuation.values), found.attrs.get("n_wrong")
     if n_wrong is None:
-        sure = found[(found["value"] + INTERVAL * found["stderr"] < 0) & ~(found["agreement"] >= 0.5)]
+        sure = found[_does_harm(valuation, found) & ~(found["agreement"] >= 0.5)]
     else:
         sure = found[found["p_wrong"] > 0.5]
     is_learnt = n_wrong is None or np.isfinite(n_wrong[0])
@@ -147,6 +146,14 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
             *_cautions(valuation.skill, n_rows, len(sure), sure_of_class),
         ],
     )
+
+
+def _does_harm(valuation: Valuation, found: pd.DataFrame) -> AnyArray:
+    """Whether the values of the suspects are below zero beyond doubt."""
+    ids = ids_of(valuation)
+    if not ids.is_unique:
+        return (found["value"] < 0).to_numpy()
+    return valuation.interval()[1][ids.get_indexer(found.index)] < 0
 
 
 def is_regression(valuation: Valuation, labels: AnyArray) -> bool:

@@ -13,7 +13,6 @@ from localshapley.report import charts
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, number, text, with_error
-from localshapley.valuation.plots import INTERVAL
 
 
 class Extremes(Section):
@@ -27,7 +26,7 @@ class Extremes(Section):
         n = min(context.n_shown, ceil(len(values) / 2))
         best, worst = np.argsort(-values, kind="stable")[:n], np.argsort(values, kind="stable")[:n]
         return {
-            "exact": rows.exact,
+            "exact": rows.exact and context.valuation.spread_tests is None,
             "ranking": _ranking(rows, np.concatenate([best, worst[::-1]])),
             "best": rows.table(best),
             "worst": rows.table(worst),
@@ -46,13 +45,14 @@ class Extremes(Section):
 
 def _ranking(rows: Rows, positions: Ints) -> list[dict[str, Any]]:
     """Values of some rows with the ends of their intervals."""
-    v, half = rows.valuation, INTERVAL * rows.valuation.stderr
+    v = rows.valuation
+    low, high = v.interval()
     return [
         {
             "row": text(rows.ids[i]),
             "value": number(v.values[i]),
-            "low": number(v.values[i] - half[i]),
-            "high": number(v.values[i] + half[i]),
+            "low": number(low[i]),
+            "high": number(high[i]),
         }
         for i in positions
     ]

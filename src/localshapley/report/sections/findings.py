@@ -32,7 +32,7 @@ class Findings(Section):
     def summarise(self, context: Context) -> dict[str, Any]:
         v, suspects = context.valuation, context.suspects
         judged = None if suspects is None else verdict(v, context.rows.known_labels, suspects)
-        n_hurt = int((v.values + INTERVAL * v.stderr < 0).sum())
+        n_hurt = n_sure(v)[0]
         numbers = suspects is not None and is_regression(v, suspects["label"].to_numpy())
         owners = None if suspects is None else context.rows.owners_of(suspects.index)
         return {
@@ -84,7 +84,8 @@ class Findings(Section):
             return [*tiles, (f"{n_hurt:,}", hurt)]
         tests = "test nodes" if unit == "node" else "test rows"
         still = f"of the {n_below:,} {unit}s below zero would still be below zero with other {tests} (95 %)"
-        return [(f"{sure:,}", still), *tiles]
+        first = int(summary["n_wrong"] is not None)
+        return [*tiles[:first], (f"{sure:,}", still), *tiles[first:]]
 
 
 def _tile(skill: Skill) -> tuple[str, str]:
@@ -130,7 +131,7 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
     elif judged is not None and judged.n_suspects:
         yield _estimated(judged, v.score)
     if judged is None:
-        yield f"{n_hurt:,} of {len(v.values):,} {v.unit}s have a value below zero beyond sampling error."
+        yield f"{n_hurt:,} of {len(v.values):,} {v.unit}s have a value below zero beyond doubt."
 
 
 def _quality(skill: Skill) -> str:

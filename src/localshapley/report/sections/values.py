@@ -10,7 +10,7 @@ from localshapley.report import charts
 from localshapley.report.bins import bins_of_numbers, table_of_bins
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table
-from localshapley.valuation.plots import INTERVAL
+from localshapley.valuation.errors import n_sure
 
 
 class Values(Section):
@@ -26,7 +26,7 @@ class Values(Section):
             "n_rows": len(v.values),
             "n_tests": len(v.support_sizes),
             "n_below": int((v.values < 0).sum()),
-            "n_hurt": int((v.values + INTERVAL * v.stderr < 0).sum()),
+            "n_hurt": n_sure(v)[0],
             "n_unjudged": int((v.n_tests == 0).sum()),
             "histogram": bins_of_numbers(v.values),
         }

@@ -212,7 +212,7 @@ def test_the_first_commands_of_the_readme(command, tmp_path):
     assert done.status == 0, done.stderr
     about, table = done.stdout.split("\nnote:")[0].strip().split("\n\n")
     assert about.splitlines()[:2] == [
-        "about 2 (0 to 7) of 569 labels look wrong",
+        "about 2 (0 to 13) of 569 labels look wrong",
         "listed: the 10 most suspicious of 569 rows",
     ]
     _, *rows = table.splitlines()

@@ -132,7 +132,7 @@ class TestCrossValidation:
         v = ls.value(frame, y, model=GaussianNB(), cv=3, budget=900, progress=False)
         assert list(v.ids) == list(frame.index)
         assert 0 < v.cost.trainings <= 900
-        assert frame.join(v.to_frame()).shape == (80, 7)
+        assert frame.join(v.to_frame()).shape == (80, 8)
         assert sum("locality is assumed" in note for note in v.notes) == 1
 
     def test_a_plan_takes_the_same_arguments(self, iris):
@@ -169,7 +169,7 @@ def test_polars_in_and_out(iris):
     v = ls.value(table[:50], pl.Series(y[:50]), table[50:], pl.Series(y[50:]), model="knn")
     np.testing.assert_array_equal(v.values, ls.value(X[:50], y[:50], X[50:], y[50:], model="knn").values)
     out = v.to_polars()
-    assert out.columns == ["row", "value", "stderr", "n_tests"]
+    assert out.columns == ["row", "value", "stderr", "stderr_tests", "n_tests"]
     assert out["value"].to_list() == v.values.tolist()
     lazy = ls.value(table[:50].lazy(), pl.Series(y[:50]), table[50:].lazy(), pl.Series(y[50:]), model="knn")
     np.testing.assert_array_equal(lazy.values, v.values)

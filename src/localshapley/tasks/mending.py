@@ -135,7 +135,7 @@ def mending(
     --------
     >>> import localshapley as ls
     >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
-    >>> y[:20] = (y[:20] + 1) % 3
+    >>> y[:12] = (y[:12] + 1) % 3
     >>> v = ls.value(X, y, cv=5, model="tree")
     >>> found = ls.tasks.suspects(v, y, X=X)
     >>> m = ls.tasks.mending(v, found, X, y, X_test, y_test, model="tree")

@@ -58,12 +58,14 @@ class TestSuspectsAndSelect:
         def refuse(*arguments, **settings):
             raise ls.InvalidArgumentError("too few rows are left.")
 
+        monkeypatch.setattr(checking, "MAX_ROWS", 5000)
         monkeypatch.setattr(ls.tasks, "worth_mending", refuse)
         done = command("value", *where, "--report", "r.html")
         assert done.status == 0, done.stderr
         assert "what mending the suspects would bring is left out: too few rows are left." in done.stderr
         assert "An estimate of what mending could bring" in (tmp_path / "r.html").read_text()
         monkeypatch.undo()
+        monkeypatch.chdir(tmp_path)
         assert command("value", *where, "--report", tmp_path / "r.html").status == 0
         assert "What mending brings, measured by training again" in (tmp_path / "r.html").read_text()
 

@@ -198,7 +198,12 @@ class TestCurves:
 
     @pytest.mark.parametrize(
         ("rows", "words", "drawn"),
-        [(60, [], True), (4100, [], False), (4100, ["--curves"], True), (60, ["--no-curves"], False)],
+        [
+            (60, [], True),
+            (4100, [], False),
+            pytest.param(4100, ["--curves"], True, marks=pytest.mark.slow),
+            (60, ["--no-curves"], False),
+        ],
     )
     def test_in_the_report(self, command, tmp_path, rows, words, drawn):
         numbers = np.random.default_rng(0).normal(size=(rows, 2)).round(2)

@@ -22,6 +22,7 @@ def sixteen(monkeypatch):
     monkeypatch.setattr(memory, "memory_size", lambda: 16 * 10**9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "settings", "text"),
     [

@@ -30,6 +30,7 @@ from localshapley.clean import harm
     ],
     ids=["knn", "weighted", "ridge"],
 )
+@pytest.mark.slow
 def test_passes_the_checks_of_scikit_learn(estimator):
     failed = [r for r in check_estimator(estimator, on_fail=None) if r["status"] not in ("passed", "skipped")]
     assert not failed

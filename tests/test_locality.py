@@ -102,6 +102,7 @@ class TestLocalityGap:
         assert set(found.tests.tolist()) <= set(range(5))
         assert "over 3 test rows" in repr(found)
 
+    @pytest.mark.slow
     def test_with_folds_a_row_never_learns_from_its_own(self):
         X, y = iris.data[::15], iris.target[::15]  # ten rows
         model = DecisionTreeClassifier(random_state=0)

@@ -351,6 +351,7 @@ def test_a_budget_too_small_is_refused_with_the_number_needed(method):
     assert ls.shapley(SUPPORTS, smooth, N, method=method, budget=needed).cost.trainings <= needed
 
 
+@pytest.mark.slow
 def test_a_budget_just_too_small_for_a_round_is_refused_rather_than_left_without_draws():
     # Such a run once gave values from the full supports alone, which are not unbiased.
     rng = np.random.default_rng(5)
@@ -577,6 +578,7 @@ class TestRareEvents:
             failed += rare.true_error(v, exact) > 2 * rule.tol
         return failed
 
+    @pytest.mark.slow
     def test_a_run_waits_until_what_was_not_drawn_cannot_matter(self, rare):
         seeds = range(40)
         assert self.failures(rare, seeds, rare.DrawnError(0.1), (1,)) >= 3

@@ -91,6 +91,7 @@ def test_one_step_is_the_shapley_value_of_the_expansion(order):
 
 
 @pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.slow
 def test_a_run_of_unequal_batches(order):
     """Seven rows in batches of three, three and one, two epochs, against gradients of single rows."""
     data, module = small_data(), small_network(1)
@@ -396,6 +397,7 @@ def test_without_torch_the_extra_is_named(monkeypatch):
             getattr(ls.baselines, name)
 
 
+@pytest.mark.slow
 def test_torch_is_imported_when_it_is_needed():
     code = "import sys, localshapley as ls; ls.baselines.knn_shapley, ls.models; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -58,6 +58,7 @@ def test_a_traceback_only_when_asked_for(flowers):
     assert run.returncode == 1
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_early_is_no_error(flowers):
     run = start("value", flowers / "train.csv", "-t", "species", "--drop", "plant", "--json", "-q")
     run.stdout.close()
@@ -102,6 +103,7 @@ class TestInterruptions:
         assert v.stopped == "interrupted"
         assert (v.stderr > 0).any()
 
+    @pytest.mark.slow
     def test_before_the_first_estimate_the_store_keeps_what_was_trained(self, flowers, tmp_path):
         _, stderr = self.interrupted(flowers, tmp_path, 1, "--store", "run.db")  # while it is told what there is to do
         assert "run.db keeps what was trained" in stderr

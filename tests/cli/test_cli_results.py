@@ -93,6 +93,7 @@ class TestSuspectsAndSelect:
         assert "worth: " not in shown.stdout
         assert "worth: " in command("suspects", *where, "--check").stdout
 
+    @pytest.mark.slow
     def test_saved_values_are_measured_if_their_model_is_known(self, answer, command, kept, where, tmp_path):
         assert "worth: " in command("suspects", *kept, "--check").stdout
         answer("report", "v.parquet", "--train", where[0], "-t", "species", "--data", "--check")

@@ -157,6 +157,7 @@ class TestLongLists:
         assert "... and 10 more; -n 30 shows all, --out FILE writes all, --json prints all." in done.stdout
         assert len(command("select", *WHERE, "-n", "30").stdout.splitlines()) == 2 + 30
 
+    @pytest.mark.slow
     def test_of_suspects(self, command, table):
         shown = command("suspects", *WHERE, "-n", "0.5").stdout
         assert "... and 10 more; -n 30 shows all" in shown

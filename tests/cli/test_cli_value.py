@@ -216,6 +216,7 @@ class TestCurves:
         assert ("selection curves left out" in done.stderr) == (not drawn and not words)
 
 
+@pytest.mark.slow
 def test_a_report_shows_the_levels_of_the_game_that_was_played(command, where, tmp_path):
     for method, expected in (("loo", "Everything()"), ("auto", "Nearest(n=10)")):
         done = command("value", *where, "--method", method, "--report", f"{method}.html", "--check-locality")

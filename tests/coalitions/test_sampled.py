@@ -138,6 +138,7 @@ def kept(collection, subset):
     return int(row)
 
 
+@pytest.mark.slow
 def test_a_subset_is_known_again_whenever_it_comes_and_in_whatever_order_its_members_are():
     rng = np.random.default_rng(0)
     collection = Collection(ls.SupportGraph([range(200)]), 0)

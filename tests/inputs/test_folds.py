@@ -215,6 +215,7 @@ class TestOwners:
         assert v.cost.trainings == 16
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.slow
     def test_with_folds_an_owner_does_not_bring_the_rows_that_are_tested(self, iris, n_jobs):
         X, y = iris[0][:45], iris[1][:45]
         owners = np.array(["ann", "bo", "cy", "di"])[np.random.default_rng(1).integers(4, size=45)]

@@ -65,6 +65,7 @@ class TestUnbiased:
         assert np.abs(bias(exact, values)).max() < 4
 
     @pytest.mark.filterwarnings("ignore::localshapley.LocalShapleyWarning")
+    @pytest.mark.slow
     def test_pivot_as_printed_is_not(self):
         exact, values, _, _ = estimates("pivot-printed", "rough", 60, 400)
         assert np.abs(bias(exact, values)).max() > 6

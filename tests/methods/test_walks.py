@@ -173,6 +173,7 @@ class TestRun:
             assert one.values.tobytes() == two.values.tobytes()
             assert one.cost.trainings == two.cost.trainings
 
+    @pytest.mark.slow
     def test_stopping_rules(self):
         rule = ls.stopping.RelativeChange(0.05, every=50)
         for method in SAMPLED:
@@ -313,6 +314,7 @@ class TestCompiledWalks:
     def test_more_neighbours_than_rows(self):
         self.check(grid(2), KNeighborsClassifier(50), score="margin")
 
+    @pytest.mark.slow
     def test_scores_just_as_far_as_the_tolerance_are_far_either_way(self):
         methods = (TMC(0.1), TMC(0.2), TMC(1 / 3, by_test=True))
         for seed, score in ((0, "confidence"), (3, "accuracy"), (10, "accuracy")):
@@ -321,6 +323,7 @@ class TestCompiledWalks:
 
     @pytest.mark.parametrize("score", ["squared_error", "absolute_error"])
     @pytest.mark.parametrize("weights", ["uniform", "distance"])
+    @pytest.mark.slow
     def test_regressors(self, score, weights):
         for seed, k in ((0, 1), (1, 4)):
             X, y, X_test, y_test = grid(seed, classes=5)

@@ -13,6 +13,8 @@ import localshapley as ls
 from localshapley.report import write_report
 from report.parts import CURVES, OWNERS, SCRIPT, gap_of, suspects_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def valuation():

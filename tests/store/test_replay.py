@@ -142,6 +142,7 @@ class TestReuse:
         assert same_bits(more, scratch)  # the mean of y, which the empty coalition predicts, has changed
         assert more.cost.stored > 0.5 * scratch.cost.trainings
 
+    @pytest.mark.slow
     def test_in_processes(self, tmp_path):
         first = run(tmp_path / "run.db", n_jobs=2)
         again = run(tmp_path / "run.db", n_jobs=2)
@@ -403,6 +404,7 @@ def valued(connection, store, method):
         *(pytest.param(m, 25, marks=pytest.mark.long) for m in ("exact", "sample")),
     ],
 )
+@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(method, kills, tmp_path):
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "localshapley.api"])

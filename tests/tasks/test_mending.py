@@ -67,6 +67,7 @@ class TestWorthMending:
         assert worth.is_measurable
         assert worth.gains["dropped"][1] > 0
 
+    @pytest.mark.slow
     def test_labels_that_are_chance_are_worth_nothing(self):
         gains = []
         for seed in range(5):

@@ -92,6 +92,7 @@ class TestOwners:
         assert table[["share", "share_stderr"]].isna().all(axis=None)
         assert table["value"].tolist() == [1, -2]
 
+    @pytest.mark.slow
     def test_covariances_matter_and_tell_the_error_of_sampled_sums(self):
         settings = {"model": SVC(), "support": ls.supports.Nearest(9), "score": "accuracy"}
         owner = np.arange(len(y)) % 3
@@ -363,6 +364,7 @@ class TestCurves:
         assert width["random"] > 0
         assert width.drop("random").max() == 0
 
+    @pytest.mark.slow
     def test_same_seed_same_curves_in_any_number_of_processes(self, untied, found):
         again = tasks.curves(untied, X, y, X_test, y_test, model="tree", shares=[0.1, 0.5, 1.0], n_seeds=4, n_jobs=2)
         pd.testing.assert_frame_equal(found.table, again.table)

@@ -140,6 +140,7 @@ class TestErrors:
         assert skipped.cost.stored == before
 
     @pytest.mark.parametrize("n_jobs", [1, 2])
+    @pytest.mark.slow
     def test_they_can_be_skipped_and_are_noted(self, n_jobs):
         v = run(model=RefusingTree(random_state=0), on_error="skip", n_jobs=n_jobs)
         note = next(note for note in v.notes if "failed to train" in note)

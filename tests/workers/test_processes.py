@@ -74,6 +74,7 @@ time.sleep(3600)
 
 @posix
 @pytest.mark.parametrize("is_parent", [True, False])
+@pytest.mark.slow
 def test_a_worker_ends_with_the_process_that_it_works_for(is_parent):
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
     number = "" if is_parent else str(other.pid)

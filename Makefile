@@ -60,7 +60,6 @@ docs: .venv-test/installed
 
 .venv-test/installed: pyproject.toml requirements-test.txt
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/python -m pip install --quiet --upgrade pip
 	.venv-test/bin/python -m pip install --quiet --no-compile --requirement requirements-test.txt --editable .
 	touch $@
 

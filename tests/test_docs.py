@@ -20,6 +20,7 @@ FORECAST = re.compile(r"(until [\d.]+, estimated) +[\d.,e]+")
 SLOW_PAGES = (
     "deep-networks.md", "limits.md", "choosing.md", "clean-a-model.md", "baselines.md", "gallery.md", "report.md",
     "forests.md", "boosting.md", "fixed-trees.md", "tutorial.md", "select-rows.md",
+    "command-line.md", "find-label-errors.md", "mend-a-table.md", "trainer.md",
 )  # fmt: skip
 MARKS = {
     "README.md": [pytest.mark.quick],

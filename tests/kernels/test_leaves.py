@@ -68,6 +68,7 @@ HARMONIC = np.array([np.cumsum([0.0, *(1 / i**power for i in range(1, N_ROWS + 1
 
 
 @given(forests(), labels())
+@pytest.mark.slow
 def test_values_and_scores_are_those_of_the_definition(forest, labels):
     rows, tests = forest
     row_lists, test_lists = as_lists(rows), as_lists(tests)

@@ -110,6 +110,7 @@ def test_values_are_those_of_the_last_step_on_transformed_rows(case):
 
 
 @pytest.mark.parametrize("case", TABLES)
+@pytest.mark.slow
 def test_tables_of_all_kinds_of_columns(case):
     (table, y), (test_table, y_test) = mixed(60, 0), mixed(8, 1)
     model = TABLES[case]

@@ -81,6 +81,7 @@ def test_wrong_labels_are_found_with_the_right_ones(wine):
 
 @pytest.mark.parametrize(("load", "n"), [(load_breast_cancer, None), (load_digits, 600)])
 @pytest.mark.parametrize("rate", [0.1, 0.3])
+@pytest.mark.slow
 def test_the_number_of_wrong_labels(load, n, rate):
     X, y, wrong, _ = with_flips(load, rate, n=n)
     about, low, high = judge_labels(X, y).n_wrong

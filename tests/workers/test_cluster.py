@@ -26,6 +26,7 @@ def cluster():
         yield client
 
 
+@pytest.mark.slow
 class TestDask:
     @pytest.mark.parametrize("settings", [{}, {"method": "sample", "budget": 400}], ids=["exact", "sample"])
     def test_same_bits_as_in_one_process(self, cluster, settings):

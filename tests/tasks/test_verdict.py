@@ -111,6 +111,8 @@ def test_without_rows_other_test_rows_are_allowed_for():
     assert len(by_draws) > 120
     with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
         tasks.suspects(v, y, errors="none")
+    with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
+        tasks.suspects(v, y, X=X, errors="none")
 
 
 def test_a_rare_class_that_the_model_does_not_know_is_warned_of():

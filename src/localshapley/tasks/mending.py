@@ -12,9 +12,10 @@ from sklearn.utils import _safe_indexing
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.folds import Fold
-from localshapley.inputs.model import predict, takes_kernel, train_reference
+from localshapley.inputs.model import takes_kernel
 from localshapley.inputs.numbers import check_whole
 from localshapley.problem.checking import Checked, check
+from localshapley.tasks.score_change import losses_of, predict_held_out
 from localshapley.tasks.suspects import judge
 from localshapley.tasks.witnesses import filled
 from localshapley.valuation import Valuation
@@ -258,31 +259,13 @@ class _Trial:
         known = suggested.notna().to_numpy()
         mended[suspected[known]] = suggested.to_numpy()[known].astype(mended.dtype)
         trainings = ((train, self.y), (kept, self.y), (train, mended))
-        predictions = [self._predictions(rows, y, held) for rows, y in trainings]
-        return _losses(self.truth[held], predictions, None if self.classifies else self.y[train])
-
-    def _predictions(self, rows: Ints, y: AnyArray, held: Ints) -> AnyArray:
-        """What the model predicts after training on some rows; the one class that they have, if they have one."""
-        if self.classifies and (y[rows] == y[rows][0]).all():
-            return np.full(len(held), y[rows][0])
-        reference = train_reference(self.estimator, _safe_indexing(self.X, rows), y[rows], self.seed)
-        return predict(reference, _safe_indexing(self.X_held, held))
+        X_held = _safe_indexing(self.X_held, held)
+        predictions = [predict_held_out(self.estimator, self.X, y, rows, X_held, self.seed) for rows, y in trainings]
+        return losses_of(self.truth[held], predictions, None if self.classifies else float(self.y[train].mean()))
 
 
 def _held(splits: list[Fold]) -> Ints:
     return np.concatenate([held for _, held in splits])
-
-
-def _losses(truth: AnyArray, predictions: list[AnyArray], numbers: AnyArray | None) -> Floats:
-    """Losses of the predictions, and of a constant guess for numbers, as the rows of a matrix."""
-    if numbers is None:
-        return np.array([predicted != truth for predicted in predictions], dtype=np.float64)
-    guess = np.full(len(truth), numbers.mean())
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.array([(truth - predicted) ** 2 for predicted in (*predictions, guess)])
-    if not np.isfinite(squares).all():
-        raise InvalidArgumentError("y holds numbers, or model predicts some, whose squares are too large to compare.")
-    return squares
 
 
 def _compared(losses: Floats, score: str, is_suspected: AnyArray, *, apart: bool) -> Mending:

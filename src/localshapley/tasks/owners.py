@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats
-from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.errors import InvalidArgumentError
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import column
-from localshapley.valuation.errors import ERRORS
+from localshapley.valuation.errors import check_errors
 
 
 def owners(valuation: Valuation, owner: Any, *, errors: str = "all") -> pd.DataFrame:
@@ -44,8 +44,7 @@ def owners(valuation: Valuation, owner: Any, *, errors: str = "all") -> pd.DataF
     >>> ls.tasks.owners(v, ["north"] * 60 + ["south"] * 45)["share"].round().tolist()
     [52.0, 48.0]
     """
-    if errors not in ERRORS:
-        raise unknown_name("errors", errors, ERRORS)
+    check_errors(errors)
     group, names = pd.factorize(column("owner", owner, valuation))
     values = _sums(valuation.values[:, None], group, len(names))[:, 0]
     noise = _sums(_noise(valuation, errors), group, len(names))

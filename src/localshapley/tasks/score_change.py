@@ -88,14 +88,16 @@ def score_change(X: Any, labels: pd.Series, mended: pd.Series, *, model: Any, cv
     fair, was, now = list[Floats](), list[Floats](), list[Floats]()
     for train, test in checked.folds:
         held, left = _safe_indexing(task.X, test), train[is_left[train]]
+        if not len(left):
+            raise LocalShapleyError("the decisions leave no row of a fold to train on; drop fewer rows.")
         before, after = (
-            _predictions(estimator, task.X, y, rows, held, seed) for rows, y in ((train, old), (left, new))
+            predict_held_out(estimator, task.X, y, rows, held, seed) for rows, y in ((train, old), (left, new))
         )
         same, stays = is_same[test], is_left[test]
         guess = old[train].mean() if numbers else None
-        fair.append(_losses(old[test][same], [before[same], after[same]], guess))
-        was.append(_losses(old[test], [before], guess))
-        now.append(_losses(new[test][stays], [after[stays]], new[left].mean() if numbers else None))
+        fair.append(losses_of(old[test][same], [before[same], after[same]], guess))
+        was.append(losses_of(old[test], [before], guess))
+        now.append(losses_of(new[test][stays], [after[stays]], new[left].mean() if numbers else None))
     if not is_same.any():
         raise LocalShapleyError("every row was changed; none is left to score the model on.")
     (one, two), (first,), (second,) = (_in_shares(np.hstack(losses), numbers) for losses in (fair, was, now))
@@ -116,20 +118,22 @@ def _both(labels: pd.Series, mended: pd.Series) -> tuple[AnyArray, AnyArray]:
     return found[: len(labels)], found[len(labels) :]
 
 
-def _predictions(estimator: Any, X: Any, y: AnyArray, rows: Ints, held: Any, seed: int) -> AnyArray:
+def predict_held_out(estimator: Any, X: Any, y: AnyArray, rows: Ints, held: Any, seed: int) -> AnyArray:
     """What the model predicts after training on some rows; the one class that they have, if they have one."""
-    if not len(rows):
-        raise LocalShapleyError("the decisions leave no row of a fold to train on; drop fewer rows.")
     if is_classifier(estimator) and (y[rows] == y[rows][0]).all():
         return np.full(held.shape[0], y[rows][0])
     return predict(train_reference(estimator, _safe_indexing(X, rows), y[rows], seed), held)
 
 
-def _losses(truth: AnyArray, predictions: list[AnyArray], guess: float | None) -> Floats:
+def losses_of(truth: AnyArray, predictions: list[AnyArray], guess: float | None) -> Floats:
     """Losses of the predictions, and of a constant guess for numbers, as the rows of a matrix."""
     if guess is None:
         return np.array([predicted != truth for predicted in predictions], dtype=np.float64)
-    return np.array([(truth - predicted) ** 2 for predicted in (*predictions, np.full(len(truth), guess))])
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.array([(truth - predicted) ** 2 for predicted in (*predictions, np.full(len(truth), guess))])
+    if not np.isfinite(squares).all():
+        raise InvalidArgumentError("y holds numbers, or model predicts some, whose squares are too large to compare.")
+    return squares
 
 
 def _in_shares(losses: Floats, numbers: bool) -> Floats:

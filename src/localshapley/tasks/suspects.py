@@ -17,6 +17,7 @@ from localshapley.tasks.verdict import is_regression, verdict
 from localshapley.tasks.witnesses import Judgement, filled, judge_labels, judge_numbers
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import count_of, ids_of, table
+from localshapley.valuation.errors import check_errors
 from localshapley.valuation.matching import rows_and_labels
 
 
@@ -85,6 +86,7 @@ def suspects(
     >>> ls.tasks.suspects(v, y, X=X, n=1).index.tolist()
     [7]
     """
+    check_errors(errors)
     X, labels = rows_and_labels(valuation, X, y)
     if X is not None:
         X = filled(table("X", X, len(labels)))

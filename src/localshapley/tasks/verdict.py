@@ -37,7 +37,7 @@ class Verdict:
     ----------
     n_rows, n_suspects : int
     n_wrong : tuple of float or None
-        Estimated number of wrong labels, right or not to be found, and the ends of its 95 % interval; None without
+        Estimated number of wrong labels, listed or not, and the ends of its 95 % interval; None without
         witnesses (see `suspects`), or where they can learn nothing.
     by_class : DataFrame or None
         For each label `rows`, `suspects` and `share`, most suspects first; None for a regressor, or without labels.

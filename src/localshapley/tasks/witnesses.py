@@ -299,10 +299,11 @@ def _is_learnt(probabilities: Floats, codes: Ints) -> bool:
 def _are_sure(probabilities: Floats) -> AnyArray:
     """The rows whose class is surest, within each class that the witnesses know about as well as others."""
     top, likely = probabilities.max(axis=1), probabilities.argmax(axis=1)
-    levels = np.full(probabilities.shape[1], np.quantile(top, 1 - SURE))
+    of_all = np.quantile(top, 1 - SURE)
+    levels = np.full(probabilities.shape[1], of_all)
     for c in np.flatnonzero(np.bincount(likely) >= MIN_OF_CLASS):
         level = np.quantile(top[likely == c], 1 - SURE)
-        if level >= AS_SURE * np.quantile(top, 1 - SURE):
+        if level >= AS_SURE * of_all:
             levels[c] = level
     out: AnyArray = top >= NEARLY * levels[likely]
     return out

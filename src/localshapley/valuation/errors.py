@@ -23,8 +23,7 @@ ADVICE = "more draws would not help; more test rows would."
 def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
     """Lower and upper ends of confidence intervals; see `Valuation.interval`."""
     _check_level(level)
-    if errors not in ERRORS:
-        raise unknown_name("errors", errors, ERRORS)
+    check_errors(errors)
     variance = v.stderr**2
     doubt = np.zeros_like(variance)  # Σ variance² / degrees of freedom, after Welch and Satterthwaite
     for columns in (v.spread_tests, v.spread_seed) if errors == "all" else ():
@@ -35,6 +34,12 @@ def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
     freedom = np.divide(variance**2, doubt, out=np.full_like(variance, np.inf), where=doubt > 0)
     half = student.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
     return v.values - half, v.values + half
+
+
+def check_errors(errors: str) -> None:
+    """Refuse what is neither all errors nor those of the draws."""
+    if errors not in ERRORS:
+        raise unknown_name("errors", errors, ERRORS)
 
 
 def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:

@@ -9,7 +9,7 @@
 PYTHON ?= python3
 # One process more than there are cores: some tests wait for others.
 PYTEST = .venv-test/bin/python -m pytest --dist worksteal --numprocesses $$($(PYTHON) -c "import os; print(os.cpu_count() + 1)")
-.PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results clean
+.PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results results-gpu clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -43,11 +43,13 @@ lint: .venv-test/installed
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
 
-# Every table and figure of docs/results at full size: within two hours on two cores. Data files: see LOCALSHAPLEY_DATA.
-RESULTS = rq1_fidelity rq2_selection rq3_cost scaling rq4_support_size rq5_alignment ablation reuse noise distribution_shift \
-	cora
+# Every table and figure of docs/results at full size; goes on where it was stopped. Data files: see LOCALSHAPLEY_DATA.
 results: .venv-test/installed
-	for name in $(RESULTS); do .venv-test/bin/python experiments/$$name.py || exit 1; done
+	.venv-test/bin/python experiments/results.py $(RESULTS)
+
+# The graph pages, on a GPU: with the Python that has PyTorch for it.
+results-gpu:
+	PYTHONPATH=src $(PYTHON) experiments/results.py --gpu $(RESULTS)
 
 docs: .venv-test/installed
 	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build --strict --quiet

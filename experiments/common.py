@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import fill
 from time import perf_counter
@@ -289,6 +291,18 @@ def machine() -> str:
     return f"{words}, {torch.cuda.get_device_name()}" if torch and torch.cuda.is_available() else words
 
 
+def commit() -> str:
+    """The commit of the sources, with a + if they were changed since; empty outside a repository."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        found = subprocess.run(["git", "-C", str(here), *words], capture_output=True, text=True, check=False)
+        return found.stdout.strip() if found.returncode == 0 else ""
+
+    changed = git("status", "--porcelain", "--", "../src", ".")
+    return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+
+
 def write(
     args: argparse.Namespace,
     name: str,
@@ -305,7 +319,8 @@ def write(
     """
     only = getattr(args, "only", None)
     command = f"python experiments/{name}.py" + (" --quick" if args.quick else "") + (f" --only {only}" if only else "")
-    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} ({machine()}.)", 118), ""]
+    made = ", ".join(filter(None, [machine(), f"{datetime.now(UTC):%d %B %Y}", commit() and f"commit {commit()}"]))
+    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} (Made with {made}.)", 118), ""]
     for i, (key, table) in enumerate(tables.items()):
         table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
         lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]

@@ -3,7 +3,8 @@
 Local values to a relative error of 0.1, with a game for each test node and with the paper's games, one for each
 training node's ego network; global ones by this library's sampler on the game of all training nodes, which needs fewer
 trainings than permutations; In-Run Data Shapley along one run of SGD (batches of 64, learning rate 0.01, 200 epochs),
-first and second order. What is computed is kept in a folder, so that a run that was stopped goes on.
+first and second order. What is computed is kept in a folder named after the contents of code and data, so that a run
+that was stopped goes on.
 
     python experiments/cora.py            # about half an hour on two cores, minutes on a GPU
     python experiments/cora.py --quick    # a small made-up graph, under a minute
@@ -24,6 +25,7 @@ import pandas as pd
 import localshapley as ls
 from common import arguments, fidelity, write
 from graph import accuracy_of, communities
+from results import fingerprint
 
 OURS, PROTOCOL, FIRST, SECOND, GLOBAL, RANDOM = (
     "LSMR-A, a game for each test node",
@@ -61,8 +63,8 @@ def main(argv: list[str] | None = None) -> None:
         SECOND: lambda: ls.baselines.in_run_nodes(*nodes, order=2, epochs=epochs, progress=False),
         GLOBAL: lambda: ls.value_nodes(*nodes, support=everyone, method="sample", budget=budget, **settings),
     }
-    kept_in = Path(f"~/.cache/localshapley/cora-{ls.__version__}-{device()}-{budget}").expanduser()
-    folder = Path(tempfile.mkdtemp()) if args.quick else kept_in
+    contents = fingerprint("cora", [device(), str(budget)])[:16]
+    folder = Path(tempfile.mkdtemp() if args.quick else f"~/.cache/localshapley/cora-{contents}").expanduser()
     found = {name: kept(folder / f"{i}.npz", work) for i, (name, work) in enumerate(runs.items())}
     reference = found[GLOBAL]
     noise = float(np.mean(reference["stderr"] ** 2) / np.var(reference["values"]))

@@ -15,7 +15,7 @@ STAGES = [
     "scores", "distances", "inputs", "datasets", "supports", "bundles", "games", "coalitions", "theory",
     "models", "estimate", "stopping", "workers", "methods", "valuation", "store", "problem", "engine",
     "api", "nodes", "updating", "planning", "locality",
-    "baselines", "warming", "tasks", "choosing", "clean", "report", "cli",
+    "baselines", "warming", "tasks", "choosing", "clean", "opendataval", "report", "cli",
 ]  # fmt: skip
 """Folders and files at the top, each of which may import those before it."""
 

@@ -1,0 +1,129 @@
+"""Every page of results from one run: what is done is kept, by the contents of code and data, and is not run again.
+
+    python experiments/results.py                   # all experiments at full size; goes on where it was stopped
+    python experiments/results.py --fresh           # from the beginning
+    python experiments/results.py --only rq1_fidelity noise
+    python experiments/results.py --gpu             # the graph pages, on a GPU, into docs/results/gpu
+
+Each experiment is a process of its own. `made.json` says which sources, data and versions a page was made from, when,
+where and in how many seconds; `log.txt` has everything that was printed, from start to end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+
+from common import RESULTS, commit, machine
+
+HERE = Path(__file__).parent
+SOURCES = HERE.parent / "src" / "localshapley"
+EXPERIMENTS = ("rq1_fidelity", "rq2_selection", "rq3_cost", "scaling", "rq4_support_size", "rq5_alignment", "ablation",
+               "reuse", "noise", "distribution_shift", "cora")  # fmt: skip
+GRAPHS = ("rq1_fidelity", "rq2_selection", "rq3_cost", "rq5_alignment", "cora")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run what has not been run with these sources and data; the number of experiments that failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--fresh", action="store_true", help="run everything again")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--gpu", action="store_true", help="the graph pages alone; needs a GPU")
+    parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, metavar="NAME", help="some of them")
+    parser.add_argument("--out", type=Path, help="folder for pages, tables and figures")
+    args = parser.parse_args(argv)
+    out = args.out or (RESULTS / "gpu" if args.gpu else RESULTS)
+    out.mkdir(parents=True, exist_ok=True)
+    names = args.only or (GRAPHS if args.gpu else EXPERIMENTS)
+    options = ["--quick"] * args.quick
+    failed = [name for name in names if not made(name, out, options, graphs=args.gpu, fresh=args.fresh)]
+    say(out, f"done, {len(names) - len(failed)} of {len(names)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
+    return len(failed)
+
+
+def made(name: str, out: Path, options: list[str], *, graphs: bool, fresh: bool) -> bool:
+    """Whether the pages of an experiment are there: kept from before, or made now."""
+    path = out / "made.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    alone = ["--only", "GNN"] if graphs and name != "cora" else []
+    key = fingerprint(name, [*options, *alone])
+    if not fresh and kept.get(name, {}).get("key") == key and (out / f"{name}.md").is_file():
+        say(out, f"{name}: kept, made {kept[name]['date']} at {kept[name]['commit']}")
+        return True
+    say(out, f"{name}: started")
+    started = perf_counter()
+    command = [sys.executable, str(HERE / f"{name}.py"), "--out", str(out), *options, *alone]
+    code = run(command, out / "log.txt")
+    seconds = perf_counter() - started
+    say(out, f"{name}: {f'failed with exit status {code}' if code else 'made'} after {seconds:,.0f} s")
+    if code:
+        return False
+    kept[name] = {"key": key, "commit": commit(), "date": today(), "machine": machine(), "seconds": round(seconds, 1)}
+    text = json.dumps(dict(sorted(kept.items())), indent=1) + "\n"
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)
+    return True
+
+
+def run(command: list[str], log: Path) -> int:
+    """Run a command; what it prints goes to the terminal and to the log, line by line."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    assert process.stdout is not None
+    with log.open("a", encoding="utf-8") as file:
+        for line in process.stdout:
+            sys.stderr.write(line)
+            file.write(line)
+    return process.wait()
+
+
+def say(out: Path, words: str) -> None:
+    """A line of the log, with the time."""
+    line = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {words}\n"
+    sys.stderr.write(line)
+    with (out / "log.txt").open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def today() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d}"
+
+
+def fingerprint(name: str, options: list[str]) -> str:
+    """Contents of all that a page depends on: package, experiment, data, versions, options."""
+    digest = hashlib.sha256()
+    for part in (*contents(name), *versions(), *options):
+        digest.update(part.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def contents(name: str) -> Iterator[str]:
+    """A digest for each file that an experiment reads: sources of the package, its own, and the data."""
+    own = [HERE / f"{module}.py" for module in (name, "common", "graph")]
+    data = Path(os.environ["LOCALSHAPLEY_DATA"]) if os.environ.get("LOCALSHAPLEY_DATA") else None
+    for path in [*sorted(SOURCES.rglob("*.py")), *own, *(sorted(data.rglob("*")) if data else [])]:
+        if path.is_file():
+            yield f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}"
+
+
+def versions() -> Iterator[str]:
+    """Releases of what computes the numbers."""
+    for package in PACKAGES:
+        try:
+            yield f"{package} {version(package)}"
+        except PackageNotFoundError:
+            yield f"{package} none"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

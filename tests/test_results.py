@@ -1,0 +1,74 @@
+"""Pages of results are made once for the same sources and data, and again when these change or an experiment failed."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+EXPERIMENT = """
+import sys
+out = sys.argv[sys.argv.index("--out") + 1]
+print("at work")
+{line}
+open(out + "/noise.md", "a").write("made ")
+"""
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """The runner, with one experiment of ours in place of the real ones."""
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    module = importlib.import_module("results")
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "rows.csv").write_text("1,2\n")
+    monkeypatch.setenv("LOCALSHAPLEY_DATA", str(data))
+    monkeypatch.setattr(module, "HERE", tmp_path)
+    monkeypatch.setattr(module, "EXPERIMENTS", ("noise",))
+    write(tmp_path)
+    return module
+
+
+def write(folder, line=""):
+    (folder / "noise.py").write_text(EXPERIMENT.format(line=line))
+
+
+def pages(results, tmp_path, *options):
+    """Number of failures, and how often the page has been made so far."""
+    out = tmp_path / "pages"
+    failed = results.main(["--out", str(out), "--only", "noise", *options])
+    page = out / "noise.md"
+    return failed, page.read_text().count("made") if page.is_file() else 0
+
+
+def test_a_page_is_made_once_for_the_same_sources_and_data(results, tmp_path):
+    assert pages(results, tmp_path) == (0, 1)
+    assert pages(results, tmp_path) == (0, 1)
+    assert pages(results, tmp_path, "--fresh") == (0, 2)
+    (tmp_path / "data" / "rows.csv").write_text("1,3\n")
+    assert pages(results, tmp_path) == (0, 3)
+    write(tmp_path, "# another experiment")
+    assert pages(results, tmp_path) == (0, 4)
+
+
+def test_a_failed_experiment_is_told_and_run_again(results, tmp_path):
+    write(tmp_path, "sys.exit(3)")
+    assert pages(results, tmp_path) == (1, 0)
+    write(tmp_path)
+    assert pages(results, tmp_path) == (0, 1)
+    log = (tmp_path / "pages" / "log.txt").read_text()
+    assert "noise: failed with exit status 3" in log
+    assert "failed: noise" in log
+    assert log.count("at work") == 2
+
+
+def test_it_is_written_down_how_a_page_was_made(results, tmp_path):
+    pages(results, tmp_path)
+    made = json.loads((tmp_path / "pages" / "made.json").read_text())["noise"]
+    assert set(made) == {"key", "commit", "date", "machine", "seconds"}
+    assert made["key"] == results.fingerprint("noise", [])
+    assert made["key"] != results.fingerprint("noise", ["--quick"])

@@ -39,6 +39,7 @@ for model in (*classifiers, *regressors):
     for method in ("auto", "sample", "exact"):
         budget = 400 if method == "sample" else None
         ls.value(X, y, X_test, y_test, model=model, method=method, support=ls.supports.Nearest(9), budget=budget)
+ls.select(X, X[:, 0] > 0, X_test, X_test[:, 0] > 0, model=KNeighborsClassifier(3), n=3)
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 for model, y in (RandomForestClassifier(5), X[:, 0] > 0), (RandomForestRegressor(5), X[:, 0] * 1.0):
     for cv in ("oob", 3):

@@ -36,7 +36,8 @@ class Wanted:
         self.places: Ints = np.array([place for places in found.values() for place in places], dtype=np.int64)
         per_coalition = offsets(np.array([len(places) for places in found.values()], dtype=np.int64))
         test_indptr, tests = chosen_lists(*graph.tests_of_games, game_of[self.places])
-        members = np.frombuffer(b"".join(found), dtype=np.int32)
+        # a buffer of bytes could only be read, which is another type: kernels would be compiled again for it
+        members = np.frombuffer(bytearray().join(found), dtype=np.int32)
         sizes = np.array([len(key) // members.itemsize for key in found], dtype=np.int64)
         self.coalitions = Coalitions(offsets(sizes), members, test_indptr[per_coalition], tests.astype(np.int32))
         self._first_tests = test_indptr[:-1]

@@ -7,6 +7,8 @@
 # make wheel: sdist and wheel into dist/, checked
 # make test-wheel: the wheel in an empty environment runs what the README shows
 PYTHON ?= python3
+# Some systems tell Python to keep no bytecode: then each process of the tests would compile each package for itself.
+export PYTHONDONTWRITEBYTECODE =
 # One process more than there are cores: some tests wait for others.
 PYTEST = .venv-test/bin/python -m pytest --dist worksteal --numprocesses $$($(PYTHON) -c "import os; print(os.cpu_count() + 1)")
 .PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results results-gpu clean

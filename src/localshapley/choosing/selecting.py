@@ -13,21 +13,18 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.choosing.climbing import Descent
 from localshapley.choosing.close import Close
 from localshapley.choosing.comparing import Question
+from localshapley.choosing.harm import harmless
 from localshapley.choosing.result import Chosen, Pruning, Selection
-from localshapley.choosing.walking import TINY, Walk
+from localshapley.choosing.walking import Walk
 from localshapley.errors import InvalidArgumentError
 from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.gcn import GCN
-from localshapley.problem.base import RowsProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Support
 from localshapley.valuation.columns import count_of
-
-FAR_OUT = 3.0
-"""Standard deviations below the median at which a row, judged by its worth per test row, is an outlier."""
 
 
 def select(
@@ -55,8 +52,10 @@ def select(
     What a set of rows teaches is the summed score of the test rows, each predicted from those rows of the set that are
     in its support. Rows are taken one by one, always the one that adds most; of several such rows the one that is worth
     most alone, then the first. Where nothing more is gained the others follow in random order, with the classes in the
-    shares that they have in `y`. Rows that do harm come last: those that alone make the test rows near them worse than
-    no row at all or, where numbers are predicted, that stand out from the others by this.
+    shares that they have in `y`. Rows that do harm come last: those whose label is probably wrong, as in
+    `tasks.suspects`, or could be (``p_wrong > 0.2``) and that alone make the test rows near them worse than no row at
+    all. Where numbers are predicted, or `X` holds anything but numbers, the last decides alone: of numbers, a row does
+    harm that stands out from the others by it.
 
     Parameters
     ----------
@@ -251,23 +250,13 @@ def _prune(asked: Asked) -> Pruning:
 def _climbed(walk: Walk, n: int, seed: int, later: int = 0) -> tuple[Floats, float, Ints]:
     """Take rows by gain; returns what each row is worth alone, the mean score at the start, and the other rows."""
     codes, climb = walk.problem.task.codes, walk.begin(later)
-    worth, harmless = climb.gains.copy(), _harmless(climb.gains, walk.problem)
+    worth = climb.gains.copy()
+    good = harmless(worth, walk.problem, seed, walk.settings.progress)
     if codes is None:
         climb.lower_start()
     start = climb.utility / walk.problem.graph.n_tests
-    walk.go_on(climb, n, harmless, worth, later)
-    return worth, start, _in_balance(walk.order, worth, harmless, codes, seed)
-
-
-def _harmless(worth: Floats, problem: RowsProblem) -> AnyArray:
-    """Which rows do no harm: alone they teach something or, of numbers, hardly less than other rows."""
-    if problem.task.codes is not None:
-        helps: AnyArray = worth >= -TINY * np.abs(worth).max()  # a tie may miss 0 by rounding
-        return helps
-    each = worth / np.maximum(problem.graph.tests_per_player, 1)
-    middle = np.median(each)
-    near: AnyArray = each >= middle - FAR_OUT * 1.4826 * np.median(np.abs(each - middle))
-    return near
+    walk.go_on(climb, n, good, worth, later)
+    return worth, start, _in_balance(walk.order, worth, good, codes, seed)
 
 
 def _in_balance(taken: list[int], worth: Floats, harmless: AnyArray, codes: AnyArray | None, seed: int) -> Ints:

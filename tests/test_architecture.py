@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "localshapley"
 STAGES = [
     "errors", "arrays", "wording", "progress", "compiling", "kernels",
-    "scores", "distances", "inputs", "datasets", "supports", "bundles", "games", "coalitions", "theory",
+    "scores", "distances", "inputs", "datasets", "search", "supports", "bundles", "games", "coalitions", "theory",
     "models", "estimate", "stopping", "workers", "methods", "valuation", "store", "problem", "engine",
     "api", "nodes", "updating", "planning", "locality",
     "baselines", "warming", "tasks", "choosing", "clean", "opendataval", "report", "cli",

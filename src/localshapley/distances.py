@@ -20,12 +20,22 @@ def metric_of(model: Any) -> tuple[Any, dict[str, Any]]:
     >>> metric_of(KNeighborsClassifier())
     ('euclidean', {})
     """
-    params = dict(model.metric_params or {})
-    if model.metric == "l2":
+    order = {"p": model.p} if isinstance(model.metric, str) and model.metric == "minkowski" else {}
+    return plain_metric(model.metric, {**order, **(model.metric_params or {})})
+
+
+def plain_metric(metric: Any, params: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:
+    """A metric and its arguments; Minkowski metrics of order 1, 2 and ∞ get their own names.
+
+    >>> plain_metric("minkowski", {"p": 1})
+    ('manhattan', {})
+    """
+    params = dict(params or {})
+    if isinstance(metric, str) and metric == "l2":
         return "euclidean", params
-    if model.metric != "minkowski":
-        return model.metric, params
-    p = params.pop("p", model.p)
+    if not (isinstance(metric, str) and metric == "minkowski"):
+        return metric, params
+    p = params.pop("p", 2)
     simple = {1: "manhattan", 2: "euclidean", np.inf: "chebyshev"}.get(p)
     return (simple, params) if simple and not params else ("minkowski", {"p": p, **params})
 

@@ -28,7 +28,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.compiled import plain
 from localshapley.problem.checking import Checked, check
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.supports.nearest import rows_within
+from localshapley.search import within
 from localshapley.valuation import Cost, Valuation
 
 DOUBT = 1e-12
@@ -148,28 +148,16 @@ def threshold_knn_shapley(
     array([ 0.5, -0.5,  0. ])
     """
     from localshapley.kernels.knn_shapley import add_threshold_values
-    from localshapley.kernels.neighbours import euclidean_pairs
 
     check_number("radius", radius, above=0)
     checked, (name, params) = _check(X, y, X_test, y_test, metric, metric_params, n_jobs)
     task = checked.task
     codes, truths = plain(task.codes, np.int64), plain(task.y_test, np.int64)
-    by_products = name == "euclidean" and not sparse.issparse(task.X)
-    rows, test_rows = _plain_rows(task) if by_products else (task.X, task.X_test)
-    centre = rows.mean(axis=0) if by_products else 0.0
 
     def work(tests: slice) -> Floats:
-        values, some = np.zeros(len(codes)), test_rows[tests]
-        if by_products:  # a search that is subject to rounding finds a few more, and these are measured
-            found = rows_within(rows - centre, some - centre, radius * (1 + 1e-6))
-        else:
-            found = rows_within(rows, some, radius, name, params)
+        values = np.zeros(len(codes))
+        found = within(task.X, task.X_test[tests], radius, metric=name, metric_params=params)
         indptr, near = offsets(np.array([len(r) for r in found])), np.concatenate(found)
-        if by_products:
-            away = np.empty(len(near))
-            euclidean_pairs(rows, some, indptr, near, np.arange(len(some)), away)
-            inside = away <= radius
-            indptr, near = offsets(inside)[indptr], near[inside]
         add_threshold_values(indptr, near, codes, truths[tests], 1 / (codes.max() + 1), values)
         return values
 

@@ -10,8 +10,8 @@ from scipy import sparse
 
 from localshapley.arrays import Indices
 from localshapley.inputs.numbers import check_number
+from localshapley.search import within
 from localshapley.supports.base import Space, Support, check_finite
-from localshapley.supports.nearest import rows_within
 
 
 @dataclass(frozen=True, repr=False)
@@ -41,7 +41,7 @@ class Kernel(Support):
         """Find the kernel neighbours of every test row."""
         check_finite(space, "supports.Kernel")
         gamma = self._gamma(space)
-        return rows_within(space.X, space.X_test, float(np.sqrt(-np.log(self.threshold) / gamma)))
+        return within(space.X, space.X_test, float(np.sqrt(-np.log(self.threshold) / gamma)))
 
     def _gamma(self, space: Space) -> float:
         gamma: Any = self.gamma if self.gamma is not None else getattr(space.reference, "gamma", "scale")
@@ -77,7 +77,7 @@ class CompactKernel(Support):
     def find(self, space: Space) -> list[Indices]:
         """Find the rows within the bandwidth of every test row."""
         check_finite(space, "supports.CompactKernel")
-        return rows_within(space.X, space.X_test, self.bandwidth)
+        return within(space.X, space.X_test, self.bandwidth)
 
     def larger(self) -> str:
         """A support with a bandwidth half as large again."""

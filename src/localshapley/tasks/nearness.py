@@ -11,6 +11,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.inputs.digests import digest_cells
+from localshapley.search import nearest_others
+from localshapley.search.neighbours import TREE_STEP
 
 NEIGHBOURS = 10
 """A row is compared with its nearest rows, of which there are this many,"""
@@ -26,10 +28,8 @@ FEW_ROWS = 20
 """Of fewer rows, distances say nothing."""
 PAIRS_DRAWN = 10_000
 """Pairs of rows by which it is estimated how far apart rows are in each column."""
-TREE_STEP = 500
-"""What a step of a search by a tree costs, in comparisons of two numbers,"""
 MAX_WORK = 2e10
-"""of which a search may take this many unless the user asks for more: some seconds."""
+"""Comparisons of two numbers that a search may take unless the user asks for more: some seconds."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,10 @@ def find_near(Z: Any, words: Ints) -> Nearness:
     words : array of shape (n,)
         What else must be equal, as numbers.
     """
-    from sklearn.neighbors import NearestNeighbors
-
     n = Z.shape[0]
     if n < FEW_ROWS or not Z.shape[1]:
         return NOTHING
-    by_tree = not sparse.issparse(Z) and _work_by_tree(Z) < n * Z.shape[1] * n
-    search = NearestNeighbors(n_neighbors=NEIGHBOURS, algorithm="kd_tree" if by_tree else "brute").fit(Z)
-    distances, neighbours = search.kneighbors()
+    distances, neighbours = nearest_others(Z, NEIGHBOURS)
     limit = _ratio(distances) * distances[:, -1]
     one, two = np.repeat(np.arange(n), NEIGHBOURS), neighbours.ravel()
     near = np.flatnonzero((distances.ravel() < np.minimum(limit[one], limit[two])) & (words[one] == words[two]))

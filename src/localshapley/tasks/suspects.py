@@ -13,6 +13,7 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import warn
 from localshapley.inputs.numbers import check_whole
 from localshapley.progress import ProgressSetting
+from localshapley.search import nearest_others
 from localshapley.tasks.verdict import is_regression, verdict
 from localshapley.tasks.witnesses import Judgement, filled, judge_labels, judge_numbers
 from localshapley.valuation import Valuation
@@ -149,11 +150,9 @@ def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
     n_rows = len(valuation.values)
     check_whole("n_neighbours", n)
     if X is not None:
-        from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
 
-        rows = StandardScaler(with_mean=False).fit_transform(X)
-        return list(NearestNeighbors(n_neighbors=min(n, n_rows - 1)).fit(rows).kneighbors(return_distance=False))
+        return list(nearest_others(StandardScaler(with_mean=False).fit_transform(X), n).rows)
     if valuation.per_test is None:
         return [np.empty(0, dtype=np.int64)] * n_rows
     return _companions(valuation, n)

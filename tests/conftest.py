@@ -38,6 +38,14 @@ def shared_data() -> Path:
     return Path(folder)
 
 
+def pytest_runtest_setup(item) -> None:
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("gpu"):
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("no CUDA device")
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     """Say in one line what was skipped, and how to get it."""
     line = about_skipped([str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import pairwise
 from math import sqrt
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import localshapley as ls
 from localshapley.distances import distances
 from localshapley.kernels.neighbours import euclidean_pairs
 from localshapley.search import best as best_module
@@ -174,6 +176,97 @@ def test_products_stay_within_their_bounds(dtype):
         assert (true <= products + widths + errors[:, None]).all()
         lengths = (x * x).sum(axis=1) + (t * t).sum(axis=1)[:, None]
         assert (widths + 2 * errors[:, None] <= 1000 * np.finfo(dtype).eps * lengths).all()
+
+
+class TestDevices:
+    """The searches of a GPU, here on PyTorch's CPU where there is none."""
+
+    DEVICES = ("cpu", pytest.param("cuda", marks=pytest.mark.gpu))
+
+    @pytest.fixture(autouse=True, params=[False, True], ids=["one block", "many blocks"])
+    def _blocks(self, request, monkeypatch):
+        self.torch = pytest.importorskip("torch")
+        on_device = import_module("localshapley.search.on_device")
+        if request.param:
+            for name, size in {"ROWS": 60, "QUERIES": 7, "PRODUCTS": 200, "SAMPLE": 10, "PASSING": 2}.items():
+                monkeypatch.setattr(on_device, name, size)
+            monkeypatch.setattr(on_device, "IN_SAMPLE", 2)
+        self.search = on_device
+
+    @pytest.mark.parametrize("device", DEVICES)
+    @pytest.mark.parametrize("name", TABLES)
+    def test_devices_give_the_same_bits(self, name, device):
+        X, queries = TABLES[name][:500], TABLES[name][500:520]
+        away, device = loop(X, queries), self.torch.device(device)
+        for k in (1, 9, 500):
+            same(self.search.nearest_on_device(X, queries, k, device), away, k)
+        for radius in (np.quantile(away, 0.01), np.quantile(away, 0.6), away[3, 7]):
+            radius = max(float(radius), 1e-300)
+            found = self.search.within_on_device(X, queries, radius, device)
+            assert [rows.tolist() for rows in found] == [np.flatnonzero(a <= radius).tolist() for a in away]
+
+    def test_the_device_does_the_work_where_float32_can(self, monkeypatch):
+        def refuse(*_):
+            raise AssertionError
+
+        monkeypatch.setattr(self.search, "nearest_by_products", refuse)
+        monkeypatch.setattr(self.search, "within_by_products", refuse)
+        monkeypatch.setattr(self.search, "_rows", _through_mps(self.search._rows))
+        for name in ("numbers", "single precision", "far from the origin", "whole"):
+            X, queries = TABLES[name][:500], TABLES[name][500:520]
+            here = self.torch.device("cpu")
+            same(self.search.nearest_on_device(X, queries, 5, here), loop(X, queries), 5)
+            assert len(self.search.within_on_device(X, queries, 1.0, here)) == 20
+
+    def test_the_precision_of_products_is_set_back(self):
+        self.torch.set_float32_matmul_precision("medium")
+        try:
+            X = TABLES["numbers"]
+            same(self.search.nearest_on_device(X, X[:9], 3, self.torch.device("cpu")), loop(X, X[:9]), 3)
+            assert self.torch.get_float32_matmul_precision() == "medium"
+        finally:
+            self.torch.set_float32_matmul_precision("highest")
+
+
+def _through_mps(rows_on):
+    """Rows made ready on the CPU, as for devices without float64, and compared with those made ready on the device."""
+
+    def rows(X, way, device):
+        expected, (ready, widths) = rows_on(X, way, device), way.rows(X)
+        np.testing.assert_allclose(ready, expected[0].numpy(), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(widths, expected[1].numpy(), rtol=1e-6)
+        return expected
+
+    return rows
+
+
+def test_a_device_that_is_not_there_is_refused():
+    X = TABLES["numbers"]
+    with pytest.raises(ls.InvalidArgumentError, match="device"):
+        nearest(X, X[:3], 2, device="abacus")
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        with pytest.raises(ls.InvalidArgumentError, match="no CUDA device"):
+            within(X, X[:3], 2.0, device="cuda")
+
+
+def test_a_gpu_is_used_by_itself_where_there_is_much_to_do(monkeypatch):
+    pytest.importorskip("torch")
+    on_device = import_module("localshapley.search.on_device")
+    neighbours = import_module("localshapley.search.neighbours")
+    there = on_device.torch.device("cpu")
+    monkeypatch.setattr(neighbours, "find_gpu", lambda: there)
+    used = []
+    search = on_device.nearest_on_device
+    monkeypatch.setattr(on_device, "nearest_on_device", lambda *args: used.append(args[3]) or search(*args))
+    X = TABLES["numbers"]
+    nearest(X, X[:9], 3)
+    assert not used
+    monkeypatch.setattr(neighbours, "MANY_PRODUCTS", 0)
+    same(nearest(X, X[:9], 3), loop(X, X[:9]), 3)
+    assert used == [there]
+    nearest(X, X[:9], 3, device="cpu")
+    assert used == [there]
 
 
 def test_few_rows_are_measured(monkeypatch):

@@ -5,34 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
-from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.devices import find_device
 
-
-def find_device(device: Any) -> Any:
-    """The torch device behind a `device` argument; ``"auto"`` is the GPU if there is one."""
-    try:
-        import torch
-    except ImportError:
-        raise InvalidArgumentError("this needs PyTorch: pip install 'localshapley[torch]'.") from None
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise InvalidArgumentError(
-            f"device {device!r} cannot be used ({error}); give 'auto', 'cpu' or 'cuda'."
-        ) from None
-    if found.type == "cuda" and not torch.cuda.is_available():
-        raise InvalidArgumentError(
-            f"device={device!r} was asked for, but PyTorch finds no CUDA device here; use 'cpu' or 'auto'."
-        )
-    try:
-        torch.empty(0, device=found)
-    except (RuntimeError, AssertionError) as error:
-        raise InvalidArgumentError(f"device {device!r} cannot be used ({error}); use 'cpu' or 'auto'.") from error
-    return found
+__all__ = ["find_device", "one_thread_each", "torch_threads"]
 
 
 @contextmanager

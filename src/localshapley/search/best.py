@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.search.bounds import SAMPLE, Arithmetic, UndecidedError, arithmetics, sample_of
+from localshapley.search.bounds import SAMPLE, WHOLE_STEP, Arithmetic, UndecidedError, arithmetics, sample_of
 from localshapley.search.pairs import measure
 from localshapley.search.results import Neighbours, best_of
 from localshapley.search.scan import QUERIES, at_least, chunks_of, passing, scan
@@ -95,12 +95,9 @@ class Best:
         query, row, product, upper = query[order], row[order], product[order], upper[order]
         first = np.searchsorted(query, np.arange(len(self._queries) + 1))
         enough = np.flatnonzero(np.diff(first) >= self._k)
-        self._sink(enough, upper[first[enough] + self._k - 1])
-        if self._way.exact:  # later rows that are as near have larger numbers
-            self._limit[enough] = np.nextafter(self._limit[enough], np.array(-np.inf, dtype=self._way.dtype))
-            keep = np.arange(len(query)) - first[query] < self._k
-        else:
-            keep = product <= self._limit[query]
+        kth = upper[first[enough] + self._k - 1]
+        self._sink(enough, kth - WHOLE_STEP if self._way.exact else kth)  # later rows as near have larger numbers
+        keep = np.arange(len(query)) - first[query] < self._k if self._way.exact else product <= self._limit[query]
         self._found = [(query[keep], row[keep], product[keep], upper[keep])]
         self._n_new = 0
         if keep.sum() > CROWD * self._k * len(self._queries):

@@ -12,14 +12,15 @@ inner product of `(−x, ½‖x‖²)` and `(q, 1)`. Whatever the order in which
     ½u·‖x‖²                    ½‖x‖², rounded
     (d+1)·tiny                 products below the smallest normal number
 
-and so, as `‖x‖‖q‖ ≤ ½‖x‖² + ½‖q‖²`, below `c·(‖x‖² + ‖q‖²) + tiny` with `c = (d+16)u`: an error of a row and one of a
-query. That of the row is taken off the product's last column, so that products are lower bounds: of a product `p`,
+and so, as `‖x‖‖q‖ ≤ ½‖x‖² + ½‖q‖²`, below `c·(‖x‖² + ‖q‖²) + tiny` with `c = (d+16)u` (and 2 % for terms of higher
+order), which leaves room to round the bounds themselves: an error of a row and one of a query. That of the row is taken
+off the product's last column, so that products are lower bounds: of a product `p`,
 
     p − e_q  ≤  h  ≤  p + 2c‖x‖² + e_q,        e_q = c‖q‖² + tiny.
 
 A row whose lower bound is above the `k`-th smallest upper bound is not among the `k` nearest. All others are measured
 in float64 (`pairs.measure`), which rounds by less than `4(d+4)·2⁻⁵³·(‖x‖² + ‖q‖²)`; in float64, `c` is 8 times as large
-to hold that too. Sums of whole numbers, or of halves, are exact below 2²³, and nothing is in doubt.
+to hold that too. Sums of whole numbers, or of quarters, are exact below 2²², and nothing is in doubt.
 """
 
 from __future__ import annotations
@@ -33,8 +34,12 @@ from localshapley.arrays import AnyArray, Floats
 
 SAMPLE = 2048
 """Rows that the centre, the scale and the first bounds are taken from."""
-LARGEST_WHOLE = 2.0**22
-"""Up to this squared length, sums of products of whole numbers are exact in float32, halves too."""
+LARGEST_WHOLE = 2.0**20
+"""Up to this squared length, sums of products of whole numbers are exact in float32, quarters too."""
+WHOLE_STEP = 0.25
+"""Less than two different nearnesses of whole numbers are apart."""
+MOST_FEATURES = 2**18
+"""Up to so many features, an error grows with their number by no more than the bound says in float32."""
 
 
 class UndecidedError(Exception):
@@ -55,7 +60,8 @@ class Arithmetic:
         """`c`: the error of a nearness is at most this share of the squared lengths."""
         if self.exact:
             return 0.0
-        return (1 if self.dtype == np.float32 else 8) * (len(self.centre) + 16) * float(np.finfo(self.dtype).eps) / 2
+        units = (1.02 if self.dtype == np.float32 else 8) * (len(self.centre) + 16)
+        return units * float(np.finfo(self.dtype).eps) / 2
 
     @property
     def tiny(self) -> float:
@@ -89,12 +95,15 @@ class Arithmetic:
         moved -= self.centre
         moved *= self.scale
         squares: Floats = np.einsum("ij,ij->i", moved, moved)
-        largest = float(squares.max(initial=0.0))
-        if self.exact and (largest > LARGEST_WHOLE or not np.array_equal(moved, np.rint(moved))):
-            raise UndecidedError
-        if not largest < np.sqrt(np.finfo(self.dtype).max):  # products stay finite
-            raise UndecidedError
+        self.check(float(squares.max(initial=0.0)), not self.exact or np.array_equal(moved, np.rint(moved)))
         return moved, squares
+
+    def check(self, largest: float, whole: bool) -> None:
+        """Refuse rows of which the bounds do not hold, by the largest squared length and whether numbers are whole."""
+        if self.exact and not (whole and largest <= LARGEST_WHOLE):
+            raise UndecidedError
+        if not largest < float(np.finfo(self.dtype).max) ** 0.5:  # products stay finite
+            raise UndecidedError
 
 
 def arithmetics(X: AnyArray) -> list[Arithmetic]:
@@ -108,6 +117,8 @@ def arithmetics(X: AnyArray) -> list[Arithmetic]:
     if not (np.isfinite(scale) and scale > 0):
         return []
     rounded = [Arithmetic(centre, scale, dtype, exact=False) for dtype in (np.float32, np.float64)]
+    if X.shape[1] > MOST_FEATURES:
+        return rounded[1:]
     whole = np.array_equal(some, np.rint(some)) and largest < np.sqrt(LARGEST_WHOLE)
     return [Arithmetic(np.rint(centre), 1.0, np.float32, exact=True), *rounded] if whole else rounded
 

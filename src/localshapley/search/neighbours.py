@@ -13,12 +13,15 @@ from sklearn.neighbors import NearestNeighbors
 from localshapley.arrays import Ints
 from localshapley.distances import distances, plain_metric
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.devices import find_device, find_gpu
 from localshapley.search.best import nearest_by_products
 from localshapley.search.pairs import measure
 from localshapley.search.results import Neighbours, best_of
 
 TREE_STEP = 500
 """What a step of a search by a tree costs, in comparisons of two numbers."""
+MANY_PRODUCTS = 10**10
+"""From so many products of two numbers on, a GPU is used if there is one: a core takes some tenths of a second."""
 DOUBT = 1e-9
 """Neighbours of an index whose distances differ by less than this share are settled by a search of all rows."""
 
@@ -30,6 +33,7 @@ def nearest(
     *,
     metric: Any = "euclidean",
     metric_params: dict[str, Any] | None = None,
+    device: Any = "auto",
     offset: int = 0,
 ) -> Neighbours:
     """The `k` rows of `X` nearest to each query, nearest first; all rows where there are fewer.
@@ -45,6 +49,9 @@ def nearest(
     k : int
     metric, metric_params
         As in `sklearn.neighbors.NearestNeighbors`.
+    device : {"auto", "cpu", "cuda", "mps"} or torch device, default="auto"
+        Where Euclidean distances of dense rows are computed; ``"auto"`` is a CUDA GPU if there is one and much to do.
+        The result does not depend on it.
     offset : int, default=0
         Number of the first row.
 
@@ -59,17 +66,37 @@ def nearest(
     if not queries.shape[0] or not k:
         found = Neighbours(np.empty((queries.shape[0], k)), np.empty((queries.shape[0], k), dtype=np.int64))
     elif is_euclidean(X, name, params) and not pays_tree(X, queries):
-        found = nearest_by_products(X, queries, k)
+        found = by_products(X, queries, k, device)
     else:
         with naming(metric, metric_params):
             found = _by_index(X, queries, k, name, params)
     return Neighbours(found.distances, found.rows + offset)
 
 
-def nearest_others(X: Any, k: int) -> Neighbours:
+def by_products(X: Any, queries: Any, k: int, device: Any) -> Neighbours:
+    """The nearest of dense rows, by products of matrices on the device."""
+    there = device_for(device, X.size * queries.shape[0])
+    if there is None:
+        return nearest_by_products(X, queries, k)
+    from localshapley.search.on_device import nearest_on_device
+
+    return nearest_on_device(X, queries, k, there)
+
+
+def device_for(device: Any, n_products: int) -> Any:
+    """The torch device that so many products of two numbers are left to; None for numpy."""
+    if isinstance(device, str) and device == "auto":
+        return find_gpu() if n_products >= MANY_PRODUCTS else None
+    if isinstance(device, str) and device == "cpu":
+        return None  # without PyTorch
+    there = find_device(device)
+    return None if there.type == "cpu" else there
+
+
+def nearest_others(X: Any, k: int, *, device: Any = "auto") -> Neighbours:
     """The `k` other rows nearest to each row, nearest first; all others where there are fewer."""
     n = X.shape[0]
-    distances, rows = nearest(X, X, k + 1)
+    distances, rows = nearest(X, X, k + 1, device=device)
     itself = rows == np.arange(n)[:, None]
     itself[~itself.any(axis=1), -1] = True  # it comes after so many copies of it
     shape = n, max(rows.shape[1] - 1, 0)

@@ -20,6 +20,12 @@ CHANCE = 0.5
 """If chance explains this share of the equal pairs, equal rows are no copies."""
 
 
+def any_equal(*digests: Masks) -> bool:
+    """Whether any two rows of all tables are equal; faster than `groups_of`, for most tables have no copies."""
+    words = np.sort(np.concatenate([words[:, 0] for words in digests]))
+    return bool((words[1:] == words[:-1]).any())
+
+
 def groups_of(*digests: Masks) -> Ints:
     """Number the groups of equal rows over all tables, in their order; 64 bits of a digest tell rows apart."""
     return pd.factorize(np.concatenate([words[:, 0] for words in digests]))[0].astype(np.int64)

@@ -194,7 +194,8 @@ def as_array(name: str, table: Any) -> Any:
 def numbers_in(table: Any) -> AnyArray:
     """All numbers of a table, whatever holds them."""
     values = table.select_dtypes("number").to_numpy() if isinstance(table, pd.DataFrame) else table
-    return np.asarray(values.data if sparse.issparse(values) else values, dtype=np.float64)
+    numbers = np.asarray(values.data if sparse.issparse(values) else values)
+    return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
 
 
 def as_amounts(name: str, y: AnyArray) -> AnyArray:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib import cpu_count
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
 
-CELLS_AT_ONCE = 2**20
-"""Cells of a table that are digested together, which bounds the memory that it takes."""
+CELLS_AT_ONCE, NUMBERS_AT_ONCE = 2**20, 2**17
+"""Cells of a table that are digested together, which bounds the memory that it takes; numbers stay in the cache."""
 MISSING = np.float64(np.nan).view(np.uint64)
 """The word of a missing cell."""
 
@@ -27,13 +29,22 @@ def digest_cells(X: Any) -> Masks:
     table = as_cells(X)
     n_rows, n_columns = table.shape
     out = np.zeros((n_rows, 2), dtype=np.uint64)
-    step = max(1, CELLS_AT_ONCE // max(n_columns, 1))
-    for start in range(0, n_rows, step):
+    is_array = isinstance(table, np.ndarray) and table.dtype.kind in "biuf"
+    step = max(1, (NUMBERS_AT_ONCE if is_array else CELLS_AT_ONCE) // max(n_columns, 1))
+
+    def digest(start: int) -> None:
         part = table.iloc[start : start + step] if isinstance(table, pd.DataFrame) else table[start : start + step]
         if sparse.issparse(part):
             fold_words(*_pairs(part), out[start : start + step])
         else:
             fold_cells(np.ascontiguousarray(words_of(part)), out[start : start + step])
+
+    starts = range(0, n_rows, step)
+    for start in starts[: 1 if is_array else None]:  # the first one compiles
+        digest(start)
+    if is_array and len(starts) > 1:
+        with ThreadPoolExecutor(cpu_count()) as threads:
+            list(threads.map(digest, starts[1:]))
     fold_words(np.full(n_rows, n_columns, dtype=np.uint64), np.arange(n_rows + 1), out)
     return out
 
@@ -55,7 +66,11 @@ def digest_labels(y: Any) -> Masks:
 
 def bits(numbers: Floats) -> Masks:
     """Bits of numbers; 0 and −0 count as equal, and so do all NaN."""
-    return np.where(np.isnan(numbers), np.nan, numbers + 0.0).view(np.uint64)
+    found = numbers + 0.0
+    missing = np.isnan(found)
+    if missing.any():
+        found[missing] = np.nan
+    return found.view(np.uint64)
 
 
 def _pairs(part: sparse.csr_array) -> tuple[Masks, Ints]:

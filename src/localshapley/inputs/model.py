@@ -20,7 +20,7 @@ from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError, RefusedByModelError
 from localshapley.inputs.boosting import REFUSALS, Coded, library_of, open_states, tamed
 from localshapley.inputs.data import Data, are_numbers, as_array, numbers_in
-from localshapley.inputs.numbers import check_size
+from localshapley.inputs.numbers import check_size, extremes
 
 FEW_ROWS = 2000
 """Boosting libraries train fewer rows than these on one thread, if the number of threads is open."""
@@ -60,10 +60,11 @@ def fitting(data: Data, estimator: Any) -> Data:
         data = replace(data, X=as_array("X", data.X), X_test=as_array("X_test", data.X_test))
     for name, table in (("X", data.X), ("X_test", data.X_test)):
         values = numbers_in(table)
-        if np.isinf(values).any():
+        finite = bool(np.isfinite(extremes(values)).all())
+        if not finite and np.isinf(values).any():
             raise InvalidArgumentError(f"{name} holds infinity; drop or clip these entries.")
         check_size(name, values, may_vanish=name == "X_test")  # few test rows may all be near 0
-        if np.isnan(values).any() and not _takes_missing(estimator):
+        if not finite and not _takes_missing(estimator):
             raise InvalidArgumentError(
                 f"{name} holds {int(np.isnan(values).sum())} missing values (NaN), which "
                 f"{type(final_step(estimator)).__name__} does not accept; drop these rows, or put SimpleImputer() "

@@ -67,8 +67,11 @@ def check_size(name: str, numbers: AnyArray, *, may_vanish: bool = False) -> Non
     localshapley.errors.InvalidArgumentError: X holds 1e+300, and numbers beyond 1e+150 overflow when they are \
 squared, as distances and errors are; divide it by a large number, or drop what is not a measurement.
     """
-    finite = np.isfinite(numbers)
-    largest = float(max(numbers.max(initial=0.0, where=finite), -numbers.min(initial=0.0, where=finite)))
+    low, high = extremes(numbers)
+    if not np.isfinite([low, high]).all():
+        finite = np.isfinite(numbers)
+        low, high = (float(f(initial=0.0, where=finite)) for f in (numbers.min, numbers.max))
+    largest = max(high, -low)
     if largest > LARGEST:
         raise InvalidArgumentError(
             f"{name} holds {largest:.3g}, and numbers beyond {LARGEST:g} overflow when they are squared, as distances "
@@ -79,6 +82,15 @@ squared, as distances and errors are; divide it by a large number, or drop what 
             f"{name} holds nothing larger than {largest:.3g}, and numbers below {1 / LARGEST:g} vanish when they are "
             "squared, as distances and errors are; multiply it by a large number."
         )
+
+
+def extremes(numbers: AnyArray) -> tuple[float, float]:
+    """The smallest and the largest number, or 0; where both are finite all are, which needs no further array.
+
+    >>> extremes(np.array([2.0, np.nan]))
+    (nan, nan)
+    """
+    return float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
 
 
 def check_n_jobs(n_jobs: Any) -> None:

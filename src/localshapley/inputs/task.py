@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from localshapley import scores
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
@@ -128,6 +129,14 @@ def one_hot(codes: AnyArray, n_classes: int) -> Floats:
     return out
 
 
+def _classes(y: AnyArray) -> tuple[AnyArray, Ints]:
+    """The classes in their order, and the code of each row's; without sorting all rows where labels are numbers."""
+    if y.dtype.kind not in "iu":
+        return np.unique(y, return_inverse=True)
+    codes, classes = pd.factorize(y, sort=True)
+    return classes, codes
+
+
 def make_task(
     data: Data, *, classifies: bool, has_proba: bool, score: Any = None, empty: float | None = None, seed: int = 0
 ) -> tuple[Task, list[str]]:
@@ -138,7 +147,7 @@ def make_task(
         chosen = scores.resolve(score, "regressor", None, has_proba)
         return Task(data.X, y, data.X_test, y_test, None, None, chosen, empty, seed), []
     try:
-        classes, codes = np.unique(data.y, return_inverse=True)
+        classes, codes = _classes(data.y)
     except TypeError:
         raise InvalidArgumentError(
             "y mixes labels of different kinds, such as text and numbers; make them one kind, y.astype(str)."

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from localshapley.methods.settings import Settings
 
 
+FEW_MET = 0.5
+"""If supports hold no more than this share of the players, the others' columns, which are 0, are not computed."""
 GLOBAL_NOTE = "the game is global: all rows play for every test row."
 
 
@@ -175,7 +178,18 @@ class Run(ABC):
     def spread_tests(self) -> Singles | None:
         """Columns like those of `spread`, for what other test rows would have changed, where that is known."""
         bundles, sums = self.graph.bundles, self.by_bundle()
-        return None if bundles is None or sums is None else bundles.spread(sums, self.squares())
+        if bundles is None or sums is None:
+            return None
+        squares = self.squares()
+        met = np.flatnonzero(sums.any(axis=(0, 1)))
+        if not 1 < len(met) < FEW_MET * sums.shape[2]:
+            return bundles.spread(sums, squares)
+        found = bundles.spread(sums[:, :, met], None if squares is None else squares[met])
+        if found is None:
+            return None
+        out = np.zeros((sums.shape[2], found.shape[1]), dtype=np.float32)
+        out[met] = found
+        return out
 
     def squares(self) -> Floats | None:
         """Sums over the test rows of the squared values to each, where test rows are told apart.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from localshapley.inputs.copies import (
+    any_equal,
     are_coarse,
     groups_of,
     is_seen_in_folds,
@@ -28,9 +29,11 @@ def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[
     task, digests = checked.task, [checked.digests().rows]
     n_rows = len(digests[0])
     digests += [] if X_test is None else [digest_cells(X_test)]
+    if not any_equal(*digests):
+        return []
     group = groups_of(*digests)
     shared = is_shared(group)
-    if not shared.any() or are_coarse(group, X):
+    if are_coarse(group, X):
         return []
 
     def name(row: int) -> str:

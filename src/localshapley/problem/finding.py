@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
@@ -20,10 +21,13 @@ from localshapley.inputs.model import (
     final_step,
 )
 from localshapley.inputs.task import Task
-from localshapley.problem.references import MAX_PREDICTED, Trial, train_on_rows, try_out
+from localshapley.problem.references import MAX_PREDICTED, Trial, train_on_rows, try_out, try_out_near
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
+
+MANY_ROWS = 20_000
+"""Of more rows, neighbours are searched once: the supports hold what a neighbours model predicts from."""
 
 
 def find_supports(
@@ -40,8 +44,11 @@ def find_supports(
 ) -> tuple[Support, list[Indices]]:
     """Train the model on all rows, try it out, and find the support of every test row."""
     reference = train_on_rows(support, task, estimator, notes, progress, where)
-    with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions for it
-        trials.append(try_out(reference, task, n_predicted))
+    searched_twice = support is None and isinstance(reference, KNeighborsClassifier | KNeighborsRegressor)
+    searched_twice &= len(task.y) > MANY_ROWS
+    if not searched_twice:
+        with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions
+            trials.append(try_out(reference, task, n_predicted))
     if task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
     if support is None:
@@ -52,7 +59,10 @@ def find_supports(
         )
         if not induced and note not in notes:
             notes.append(note)
-    return support, support(_space(reference, task, raw, raw_test))
+    found = support(_space(reference, task, raw, raw_test))
+    if searched_twice:
+        trials.append(try_out_near(reference, task, n_predicted, found))
+    return support, found
 
 
 def find_by_folds(

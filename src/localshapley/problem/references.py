@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from localshapley.arrays import AnyArray, Ints
+from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.inputs.data import encode
 from localshapley.inputs.model import (
     final_step,
@@ -64,6 +65,14 @@ def try_out(reference: Any, task: Task, most: int) -> Trial:
     """Have a reference model predict test rows, of many a random sample."""
     tests = sampled(np.arange(len(task.y_test)), most, task.seed)
     return as_trial(predict(reference, _safe_indexing(task.X_test, tests)), task, tests)
+
+
+def try_out_near(reference: Any, task: Task, most: int, supports: list[Indices]) -> Trial:
+    """The same of a model whose predictions depend on the rows of the supports alone: others are not searched again."""
+    tests = sampled(np.arange(len(task.y_test)), most, task.seed)
+    rows = np.unique(np.concatenate([supports[t] for t in tests.tolist()]))
+    near = clone(reference).fit(_safe_indexing(task.X, rows), task.y[rows])
+    return as_trial(predict(near, _safe_indexing(task.X_test, tests)), task, tests)
 
 
 def sampled(tests: Ints, most: int, seed: int) -> Ints:

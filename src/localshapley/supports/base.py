@@ -12,7 +12,7 @@ from sklearn.metrics import pairwise_distances
 
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.numbers import check_whole
+from localshapley.inputs.numbers import check_whole, extremes
 
 
 @dataclass(frozen=True)
@@ -126,4 +126,4 @@ def are_finite(space: Space) -> bool:
 
 def _is_finite(X: Any) -> bool:
     values = np.asarray(X.data if sparse.issparse(X) else X)
-    return values.dtype.kind in "biuf" and bool(np.isfinite(values).all())
+    return values.dtype.kind in "biu" or (values.dtype.kind == "f" and bool(np.isfinite(extremes(values)).all()))

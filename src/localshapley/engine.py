@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +19,7 @@ from localshapley.problem.base import Problem
 from localshapley.progress import Progress
 from localshapley.stopping import Look
 from localshapley.store.replay import StoreSetting, opened
-from localshapley.valuation import Cost, History, Valuation
+from localshapley.valuation import Cost, History, Origin, Valuation
 from localshapley.valuation.errors import larger_error
 from localshapley.valuation.looks import Looks
 from localshapley.workers import Bench, Done, Work
@@ -103,6 +102,7 @@ class Played:
     values: Floats
     stderr: Floats
     per_test: sparse.csr_array | None
+    halves: Floats | None
     spread: Singles | None
     spread_tests: Singles | None
     history: History | None
@@ -124,6 +124,7 @@ class Played:
             values=look.values,
             stderr=look.stderr,
             per_test=run.by_test() if tally.settings.per_test else None,
+            halves=run.halves_by_test() if tally.settings.per_test and look.stderr.any() else None,
             spread=run.spread(look.stderr) if look.stderr.any() else None,
             spread_tests=spread_tests,
             history=looks.history() if run.samples else None,
@@ -135,7 +136,7 @@ class Played:
             notes=[*run.notes, *larger_error(look.values, look.stderr, spread_tests)],
         )
 
-    def valuation(self, problem: Problem, notes: list[str], **more: Any) -> Valuation:
+    def valuation(self, problem: Problem, notes: list[str], origin: Origin | None = None) -> Valuation:
         """The result, with the description of the problem."""
         return Valuation(
             values=self.values,
@@ -161,13 +162,19 @@ class Played:
             digests=problem.digests(),
             skill=problem.skill,
             oob_scores=problem.oob_scores(),
-            **more,
+            origin=self._described(origin),
         )
 
+    def _described(self, origin: Origin | None) -> Origin | None:
+        """What was valued, with the errors of what was sampled."""
+        if origin is None or self.halves is None:
+            return origin
+        return origin.sampled(self.halves, self.cost.draws / self.graph.n_tests)
 
-def solve(problem: Problem, settings: Settings, store: StoreSetting = None, **more: Any) -> Valuation:
+
+def solve(problem: Problem, settings: Settings, store: StoreSetting = None, origin: Origin | None = None) -> Valuation:
     """Play the games of a problem, with a store if there is one, and make the result."""
     settings.check_room(problem.graph)
     with opened(store, problem.contents) as memory:
         played = play(problem.graph, Bench(problem.trainer, memory), settings)
-        return played.valuation(problem, [] if memory is None else memory.notes, **more)
+        return played.valuation(problem, [] if memory is None else memory.notes, origin)

@@ -6,30 +6,42 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from sklearn.base import is_classifier
 
-from localshapley.arrays import Floats
+from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets
 from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
-from localshapley.methods import Method, read_settings
+from localshapley.games import SupportGraph
+from localshapley.inputs.data import known_table
+from localshapley.inputs.folds import continued
+from localshapley.methods import Auto, Method, Settings, read_settings
+from localshapley.methods.rest import Enough, Known, Rest
+from localshapley.methods.settings import DEFAULT_TOL
 from localshapley.models.boosted import BoostedTrainer
+from localshapley.models.dispatch import as_model
 from localshapley.models.fixed import FixedTrainer
+from localshapley.models.folds import FoldsTrainer
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
-from localshapley.valuation import Valuation
+from localshapley.valuation import Origin, Valuation
+from localshapley.valuation.matching import find, find_rows
+from localshapley.workers import Bench
 
 
 def update(
     valuation: Valuation,
     X: Any,
     y: Any,
-    X_test: Any,
-    y_test: Any,
+    X_test: Any = None,
+    y_test: Any = None,
     *,
     model: Any,
+    cv: Any = None,
     support: Support | None = None,
     score: Any = None,
     method: str | Method = "auto",
@@ -41,6 +53,7 @@ def update(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
+    owners: Any = None,
     store: StoreSetting = None,
     on_error: str = "raise",
     on_interrupt: str = "raise",
@@ -48,17 +61,25 @@ def update(
     """Value changed data: test rows whose support is unchanged keep their values, the others are played again.
 
     Rows may have been added, removed or moved, in training and test data; they are recognised by their contents. The
-    cost of the result is that of the games that were played.
+    cost of the result is that of the games that were played, and its errors are those of what was kept and of what was
+    played together.
 
     Parameters
     ----------
     valuation : Valuation
-        The valuation so far: exact, with ``per_test=True``.
+        The valuation so far, made with ``per_test=True``; exact or sampled.
     X, y, X_test, y_test
         All of the data as it is now.
-    model, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, progress, store, on_error, \
+    cv
+        As in `value`, in place of test rows. If it is the number of folds that the valuation has, rows stay in their
+        folds, and new ones go where fewest of their class are.
+    tol : float, optional
+        As in `value`, of all values together. By default, there are as many draws for each test row as before.
+    budget : int, optional
+        Maximum number of trainings for what is played again.
+    model, support, score, method, stop, max_seconds, empty, seed, n_jobs, progress, owners, store, on_error, \
     on_interrupt
-        As in `value`; model, score and `empty` must be those of the valuation.
+        As in `value`; model, score, `empty` and `seed` must be those of the valuation.
 
     Returns
     -------
@@ -76,88 +97,196 @@ def update(
     True
     """
     settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, True, on_interrupt)
-    if valuation.per_test is None or valuation.origin is None:
-        raise InvalidArgumentError(
-            "valuation lacks the values of its test rows; make it with value(..., per_test=True), or run value() with "
-            "store=... again, which trains only what is new."
-        )
-    if valuation.stderr.any():
-        raise InvalidArgumentError(
-            "valuation is sampled, and values that were estimated together cannot be kept one by one; run value() with "
-            "the same store=... again, which trains only what is new."
-        )
+    before = _origin_of(valuation)
     problem = pose(
         X,
         y,
         X_test,
         y_test,
         model=model,
+        cv=_same_folds(valuation, before, X, y, cv, model),
         support=settings.method.support(support),
         score=score,
         empty=empty,
         seed=seed,
         n_jobs=n_jobs,
         on_error=on_error,
+        owners=owners,
         progress=progress,
+        judge=False,
     )
+    _check_same(problem, before)
+    known = _known(valuation, before, problem)
+    to_play = _to_play(known, valuation, before, problem, settings)
+    found = solve(problem, to_play, store, problem.origin)
+    n_kept, n_tests = int(known.tests.sum()), len(known.tests)
+    notes = [f"{n_kept} of {n_tests} test rows kept their values, {n_tests - n_kept} were played again."]
+    if settings.tol is not None and known.variance.sum() > (settings.tol * np.linalg.norm(found.values)) ** 2:
+        notes.append(
+            f"values that were kept have a larger error than tol={settings.tol:g} allows; value() would play them on."
+        )
+    is_as_before = to_play.budget is not None and settings.budget is None
+    origin = found.origin if found.origin is None or not before.draws else replace(found.origin, draws=before.draws)
+    return replace(
+        found,
+        notes=[*found.notes, *notes],
+        skill=valuation.skill,
+        origin=origin,
+        stopped="as many draws for each test row as before" if is_as_before else found.stopped,
+    )
+
+
+def _origin_of(valuation: Valuation) -> Origin:
+    """What is known about the test rows of a valuation; refuses those that do not keep it."""
+    origin = valuation.origin
+    if valuation.per_test is None or origin is None:
+        raise InvalidArgumentError(
+            "valuation lacks the values of its test rows; make it with value(..., per_test=True), or run value() with "
+            "store=... again, which trains only what is new."
+        )
+    if valuation.stderr.any() and not len(origin.apart):
+        raise InvalidArgumentError(
+            "valuation is sampled and was saved by an earlier version, without the errors of its test rows; run "
+            "value(..., per_test=True) once with this one."
+        )
+    return origin
+
+
+def _same_folds(valuation: Valuation, before: Origin, X: Any, y: Any, cv: Any, model: Any) -> Any:
+    """Folds in which known rows stay where they were, if their number is given and they were dealt here."""
+    is_number = isinstance(cv, int | np.integer) and not isinstance(cv, bool)
+    if not is_number or not len(before.folds) or before.folds.max() + 1 != cv or valuation.digests is None:
+        return cv
+    X = known_table(X)
+    labels = np.asarray(y)
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if labels.shape != (n_rows,):
+        return cv  # which is refused with a message
+    place = find_rows(valuation, valuation.digests.of_table(X), labels)
+    known = np.full(n_rows, -1)
+    known[place[place >= 0]] = before.folds[place >= 0]
+    classifies = is_classifier(as_model(model, labels)[0].estimator)
+    return continued(known, labels if classifies else np.zeros(n_rows), int(cv))
+
+
+def _check_same(problem: RowsProblem, before: Origin) -> None:
+    """Refuse what cannot be mixed with the values before."""
     if isinstance(problem.trainer, FixedTrainer | BoostedTrainer):
         raise InvalidArgumentError(
             "update() cannot keep values of models.Fixed: changed rows grow other trees, so every value may change. "
             "Run value() again; it takes about the time of a fit."
         )
-    if problem.origin.fingerprint != valuation.origin.fingerprint:
+    if problem.folds is not None and (problem.owners is not None or isinstance(problem.trainer, FoldsTrainer)):
+        raise InvalidArgumentError(
+            "update() with cv supports neither owners nor pipelines, whose first steps are fitted anew in every fold, "
+            "so that every value may change. Run value() instead, or transform the rows before."
+        )
+    if problem.origin.fingerprint != before.fingerprint:
         raise InvalidArgumentError(
             "valuation was made with another model, score, set of classes or version of the software; its values "
             "cannot be mixed with new ones. Run value() instead."
         )
-    graph, kept = problem.graph, _kept_values(valuation, problem)
-    unchanged = len(kept)
-    # Test rows that keep their values take part with an empty support, which costs nothing.
-    supports = [np.empty(0, dtype=np.int32) if t in kept else graph.support(t) for t in range(graph.n_tests)]
-    played = solve(replace(problem, graph=graph.with_supports(supports)), settings, store)
-    assert played.per_test is not None
-    for t, start in enumerate(played.per_test.indptr[:-1]):
-        kept.setdefault(t, played.per_test.data[start : played.per_test.indptr[t + 1]])
-    by_test = np.concatenate([kept[t] for t in range(graph.n_tests)])
-    bundles = graph.bundles
-    assert bundles is not None
-    by_bundle = bundles.sums(graph.N, by_test, bundles.of_test)
-    return replace(
-        played,
-        spread_tests=bundles.spread(by_bundle[None], by_draws=played.stderr**2),
-        values=graph.values(by_test),
-        per_test=graph.matrix(by_test),
-        support_sizes=graph.support_sizes,
-        n_tests=graph.tests_per_player,
-        games=graph,
-        counted=None,
-        origin=problem.origin,
-        notes=[
-            *played.notes,
-            f"{unchanged} of {graph.n_tests} test rows kept their values, {graph.n_tests - unchanged} were "
-            "played again.",
-        ],
-    )
 
 
-def _kept_values(valuation: Valuation, problem: RowsProblem) -> dict[int, Floats]:
-    """Values of the players of each test row whose support has not changed since an exact valuation."""
-    before, matrix = valuation.origin, valuation.per_test
-    origin, graph = problem.origin, problem.graph
-    assert before is not None
+def _known(valuation: Valuation, before: Origin, problem: RowsProblem) -> Known:
+    """Values and errors of the test rows whose support has the same contents as before."""
+    matrix, now, graph = valuation.per_test, problem.origin, problem.graph
     assert matrix is not None
-    place = {key.tobytes(): t for t, key in enumerate(before.tests)}
-    kept = {}
-    for t in range(graph.n_tests):
-        old, players = place.get(origin.tests[t].tobytes()), graph.support(t)
-        if old is None:
-            continue
-        start, stop = matrix.indptr[old], matrix.indptr[old + 1]
-        was, now = before.rows[matrix.indices[start:stop]], origin.rows[players]
-        was_order, now_order = np.lexsort(was.T), np.lexsort(now.T)
-        if len(was) == len(now) and (was[was_order] == now[now_order]).all():
-            values = np.empty(len(now))
-            values[now_order] = matrix.data[start:stop][was_order]
-            # Only the prediction of a model that has learnt nothing may have changed.
-            kept[t] = values + (before.nothing[old] - origin.nothing[t]) / max(len(now), 1)
-    return kept
+    place = find(
+        np.column_stack([now.tests, _sums_of_digests(*graph.N, now.rows)]),
+        np.column_stack([before.tests, _sums_of_digests(matrix.indptr, matrix.indices, before.rows)]),
+    )
+    kept, sizes = place >= 0, np.maximum(graph.support_sizes, 1)
+    here, there = _same_places(matrix, before, problem, place)
+    by_test, apart = np.zeros((2, len(graph.N[1])))
+    by_test[here] = matrix.data[there]
+    # Only the prediction of a model that has learnt nothing may have changed.
+    nothing = np.where(kept, before.nothing[place] - now.nothing, 0.0)
+    by_test += np.repeat(nothing / sizes, graph.support_sizes)
+    if not valuation.stderr.any():
+        return Known(graph, kept, by_test, apart, np.zeros(graph.n_players))
+    apart[here] = before.apart[there]
+    row = find(now.rows, before.rows)
+    share = _kept_share(matrix, before.apart, graph, np.where(np.repeat(kept, graph.support_sizes), apart, np.nan), row)
+    variance = np.where(row >= 0, share * valuation.stderr[row] ** 2, graph.values(apart**2))
+    spread = None if valuation.spread is None else valuation.spread[row] * np.sqrt(share)[:, None]
+    return Known(graph, kept, by_test, apart, variance, None if spread is None else spread.astype(np.float32))
+
+
+def _sums_of_digests(indptr: Ints, players: AnyArray, rows: Masks) -> Masks:
+    """What each support holds, in any order: the number of its rows, and the sums of their digests."""
+    total = np.zeros((len(players) + 1, 2), dtype=np.uint64)
+    np.cumsum(rows[players], axis=0, out=total[1:])
+    return np.column_stack([np.diff(indptr).astype(np.uint64), total[indptr[1:]] - total[indptr[:-1]]])
+
+
+def _same_places(matrix: sparse.csr_array, before: Origin, problem: RowsProblem, place: Ints) -> tuple[Ints, Ints]:
+    """Places among the supports as they are now, of test rows that are kept, and those in the matrix before."""
+    kept, sizes = place >= 0, problem.graph.support_sizes
+    here = np.flatnonzero(np.repeat(kept, sizes))
+    start = matrix.indptr[place[kept]] - offsets(sizes[kept])[:-1]
+    there = np.repeat(start, sizes[kept]) + np.arange(len(here))
+    is_now, was = problem.origin.rows[problem.graph.N[1][here]], before.rows[matrix.indices[there]]
+    if not (is_now == was).all():  # rows have moved
+        test = np.repeat(np.arange(int(kept.sum())), sizes[kept])
+        here, there = (i[np.lexsort((*rows.T, test))] for i, rows in ((here, is_now), (there, was)))
+    return here, there
+
+
+def _kept_share(matrix: sparse.csr_array, before: Singles, graph: SupportGraph, now: Floats, row: Ints) -> Floats:
+    """Which share of the variance of each row, at `row` before, is that of test rows which were kept.
+
+    Errors of different test rows count as if they were alike correlated, all with all. Halves of the draws show the
+    error of a row in one test row badly, so that they are averaged over the rows of its support.
+    """
+    least = 1e-9 * float((before**2).mean()) + 1e-300  # where there are no errors, test rows are counted
+    each = _by_support(before.astype(np.float64) ** 2, matrix.indptr) + least
+    total = np.bincount(matrix.indices, weights=each, minlength=matrix.shape[1])[row]
+    each = _by_support(now**2, graph.N[0]) + least
+    kept = graph.values(np.nan_to_num(each))
+    share = np.divide(kept, total, out=np.zeros_like(kept), where=(total > 0) & (row >= 0))
+    found: Floats = np.minimum(share, 1.0)
+    return found
+
+
+def _by_support(numbers: Floats, indptr: Ints) -> Floats:
+    """For each entry the mean over the entries of its test row."""
+    sizes = np.diff(indptr)
+    test = np.repeat(np.arange(len(sizes)), sizes)
+    mean = np.bincount(test, weights=numbers, minlength=len(sizes)) / np.maximum(sizes, 1)
+    found: Floats = mean[test]
+    return found
+
+
+def _to_play(known: Known, valuation: Valuation, before: Origin, problem: RowsProblem, settings: Settings) -> Settings:
+    """How to play what is left: if nobody says, with as many draws for each test row as before.
+
+    Their number is fixed beforehand. To wait for a small error would bias the values: a few games are often lucky.
+    """
+    n_tests, n_played, method = len(known.tests), int((~known.tests).sum()), settings.method
+    if isinstance(method, Auto):  # a few games are no reason to be exact where many were sampled
+        method = replace(method, easy=method.easy * n_played // n_tests)
+    plain = replace(settings, method=Rest(method, known))
+    if method.kind != "sampled" or settings.stop is not None or (settings.budget is not None and settings.tol is None):
+        return plain
+    if settings.tol is None and before.draws > 0:
+        first = method.start(known.rest(), Bench(problem.trainer), settings)
+        if not first.samples:
+            return plain
+        return replace(plain, budget=max(int(before.draws * n_played), first.least_look))
+    enough = Enough(
+        float(known.variance.sum()), _before(known, valuation, before, problem.origin), settings.tol or DEFAULT_TOL
+    )
+    return replace(settings, method=Rest(method, known, enough), tol=None, stop=enough)
+
+
+def _before(known: Known, valuation: Valuation, before: Origin, now: Origin) -> float:
+    """Sum of the variances of the test rows that are to be played as they were before, or of as many others."""
+    matrix = valuation.per_test
+    if matrix is None or not len(before.apart):
+        return 0.0
+    each = np.zeros(len(before.tests))
+    np.add.at(each, np.repeat(np.arange(len(each)), np.diff(matrix.indptr)), before.apart.astype(np.float64) ** 2)
+    place = find(now.tests[~known.tests], before.tests)
+    played = float(np.where(place >= 0, each[place], each.mean()).sum())
+    return float((valuation.stderr**2).sum()) * played / max(float(each.sum()), 1e-300)

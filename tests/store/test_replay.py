@@ -483,9 +483,6 @@ class TestUpdate:
         plain = ls.value(X, Y, X_TEST, Y_TEST, **self.settings)
         with pytest.raises(ls.InvalidArgumentError, match="per_test=True"):
             ls.update(plain, X, Y, X_TEST, Y_TEST, **self.settings)
-        sampled = ls.value(X, Y, X_TEST, Y_TEST, per_test=True, **{**self.settings, "method": "sample", "budget": 400})
-        with pytest.raises(ls.InvalidArgumentError, match="is sampled"):
-            ls.update(sampled, X, Y, X_TEST, Y_TEST, **self.settings)
         exact = ls.value(X, Y, X_TEST, Y_TEST, per_test=True, **self.settings)
         with pytest.raises(ls.InvalidArgumentError, match="another model"):
             ls.update(exact, X, Y, X_TEST, Y_TEST, **{**self.settings, "model": CountingTree(max_depth=1)})

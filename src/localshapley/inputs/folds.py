@@ -76,3 +76,27 @@ def training_rows(folds: list[Fold]) -> list[Ints]:
     """For each test row the rows that models are trained on."""
     by_fold = [train for train, test in folds for _ in test]
     return [by_fold[t] for t in order_of_tests(folds)]
+
+
+def fold_of_rows(folds: list[Fold], n_rows: int) -> Ints | None:
+    """The fold that each row tests; None unless each tests one, of models that all the others train."""
+    out = np.full(n_rows, -1)
+    for number, (train, test) in enumerate(folds):
+        if len(train) + len(test) != n_rows or (out[test] >= 0).any():
+            return None
+        out[test] = number
+    return out if (out >= 0).all() else None
+
+
+def continued(known: Ints, labels: AnyArray, n_folds: int) -> list[Fold]:
+    """Folds of rows most of which are in one already (-1 for the others): these go where fewest of their kind are.
+
+    >>> [test.tolist() for _, test in continued(np.array([0, 1, 1, -1]), np.zeros(4), 2)]
+    [[0, 3], [1, 2]]
+    """
+    fold = known.copy()
+    for row in np.flatnonzero(fold < 0):
+        alike = np.bincount(fold[(labels == labels[row]) & (fold >= 0)], minlength=n_folds)
+        together = np.bincount(fold[fold >= 0], minlength=n_folds)
+        fold[row] = np.lexsort((together, alike))[0]
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]

@@ -161,6 +161,10 @@ class Run(ABC):
         """`φ_z(v_t)` at the last look, as a matrix of test rows and players; for methods that keep test rows."""
         raise NotImplementedError
 
+    def halves_by_test(self) -> Floats | None:
+        """The entries of `by_test` from each half of the draws, shape (2, n_entries); None if nothing is sampled."""
+        return None
+
     def spread(self, stderr: Floats) -> Singles | None:
         """Columns, one row per player, whose products are the covariances of the values, where they are known."""
         return None

@@ -330,3 +330,7 @@ class Rounds(Run):
     def by_test(self) -> sparse.csr_array:
         """Values of the players of each test row, which is a game of its own."""
         return self.graph.matrix_of_games(self._found)
+
+    def halves_by_test(self) -> Floats | None:
+        """The same by each half of the draws."""
+        return np.stack([self.graph.matrix_of_games(half).data for half in self._found_by_half])

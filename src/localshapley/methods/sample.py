@@ -336,6 +336,10 @@ class SampleRun(Collecting):
         """Values of the players of each test row, which is a game of its own."""
         return self.graph.matrix_of_games(self._by_game())
 
+    def halves_by_test(self) -> Floats | None:
+        """The same by each half of the folds."""
+        return np.stack([self.graph.matrix_of_games(half).data for half in self._halves()])
+
     def _add_spread(self, columns: Floats, weight: float) -> None:
         """Add the columns of a round, with its weight; the first round counts while it is alone."""
         columns *= weight

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from localshapley.arrays import Floats, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.inputs.folds import Fold, training_rows
+from localshapley.inputs.folds import Fold, fold_of_rows, training_rows
 from localshapley.inputs.task import Task
 from localshapley.models.owners import Owners
 from localshapley.models.trainer import Trainer
@@ -101,4 +101,6 @@ class RowsProblem(Problem):
         """The rows and settings of the problem, identified by their contents."""
         task, contents = self.task, self.contents()
         nothing = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
-        return Origin(contents.fingerprint, contents.rows, contents.tests, nothing)
+        folds = fold_of_rows(self.folds, len(task.y)) if self.folds is not None and self.owners is None else None
+        origin = Origin(contents.fingerprint, contents.rows, contents.tests, nothing)
+        return origin if folds is None else replace(origin, folds=folds)

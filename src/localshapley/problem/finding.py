@@ -21,7 +21,14 @@ from localshapley.inputs.model import (
     final_step,
 )
 from localshapley.inputs.task import Task
-from localshapley.problem.references import MAX_PREDICTED, Trial, train_on_rows, try_out, try_out_near
+from localshapley.problem.references import (
+    MAX_PREDICTED,
+    Trial,
+    needs_reference,
+    train_on_rows,
+    try_out,
+    try_out_near,
+)
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
@@ -42,14 +49,17 @@ def find_supports(
     where: str = "",
     n_predicted: int = MAX_PREDICTED,
 ) -> tuple[Support, list[Indices]]:
-    """Train the model on all rows, try it out, and find the support of every test row."""
-    reference = train_on_rows(support, task, estimator, notes, progress, where)
+    """Train the model on all rows, try it out if it is to be tried at all, and find the support of every test row."""
+    is_judged = n_predicted > 0
+    reference = estimator
+    if is_judged or needs_reference(support, estimator):
+        reference = train_on_rows(support, task, estimator, notes, progress, where)
     searched_twice = support is None and isinstance(reference, KNeighborsClassifier | KNeighborsRegressor)
     searched_twice &= len(task.y) > MANY_ROWS
-    if not searched_twice:
+    if is_judged and not searched_twice:
         with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions
             trials.append(try_out(reference, task, n_predicted))
-    if task.score.source in ("proba", "margin"):
+    if is_judged and task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
     if support is None:
         support, induced = default_support(final_step(reference))
@@ -60,7 +70,7 @@ def find_supports(
         if not induced and note not in notes:
             notes.append(note)
     found = support(_space(reference, task, raw, raw_test))
-    if searched_twice:
+    if is_judged and searched_twice:
         trials.append(try_out_near(reference, task, n_predicted, found))
     return support, found
 
@@ -74,6 +84,7 @@ def find_by_folds(
     notes: list[str],
     trials: list[Trial],
     progress: ProgressSetting,
+    n_predicted: int = MAX_PREDICTED,
 ) -> tuple[Support, list[Indices]]:
     """Find supports fold by fold among the rows outside; test rows come in ascending order."""
     if support is not None and support.names_rows:
@@ -85,7 +96,7 @@ def find_by_folds(
     chosen = support
     for number, (part, (train, test)) in enumerate(zip(parts, folds, strict=True), 1):
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
-        where, most = f", fold {number} of {len(folds)}", -(-MAX_PREDICTED // len(folds))
+        where, most = f", fold {number} of {len(folds)}", -(-n_predicted // len(folds))
         chosen, inside = find_supports(
             support, part, estimator, raw_part, raw_test, notes, trials, progress, where, most
         )

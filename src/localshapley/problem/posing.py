@@ -33,7 +33,7 @@ from localshapley.problem.checking import check
 from localshapley.problem.copies import notes_on_copies
 from localshapley.problem.finding import find_by_folds, find_supports, of_fold
 from localshapley.problem.fixed import pose_fixed
-from localshapley.problem.references import Trial, skill_of
+from localshapley.problem.references import MAX_PREDICTED, Trial, skill_of
 from localshapley.progress import ProgressSetting
 from localshapley.store.contents import Contents, contents_of_folds, contents_of_task, describe
 from localshapley.supports.base import Support
@@ -55,8 +55,12 @@ def pose(
     on_error: str = "raise",
     owners: Any = None,
     progress: ProgressSetting = False,
+    judge: bool = True,
 ) -> RowsProblem:
-    """Check the arguments of `value`, train the reference models and find the games."""
+    """Check the arguments of `value`, train the reference models and find the games.
+
+    Without `judge`, reference models are trained only where supports need them, and their skill is not known.
+    """
     check_n_jobs(n_jobs)
     if on_error not in ("raise", "skip"):
         raise unknown_name("on_error", on_error, ("raise", "skip"))
@@ -84,14 +88,19 @@ def pose(
             notes.append(warning)
             warn(warning)
     trials: list[Trial] = []
+    n_predicted = MAX_PREDICTED if judge else 0
     parts: list[Task] = []
     if checked.folds is None:
         task = task if before is None else transformed(task, before)
-        support, found = find_supports(support, task, last.estimator, raw, raw_test, notes, trials, progress)
+        support, found = find_supports(
+            support, task, last.estimator, raw, raw_test, notes, trials, progress, "", n_predicted
+        )
     else:
         parts = [of_fold(task, fold) for fold in checked.folds]
         parts = parts if before is None else [transformed(part, before) for part in parts]
-        support, found = find_by_folds(support, parts, last.estimator, raw, checked.folds, notes, trials, progress)
+        support, found = find_by_folds(
+            support, parts, last.estimator, raw, checked.folds, notes, trials, progress, n_predicted
+        )
     sources = None if checked.folds is None else tested_rows(checked.folds)
     graph = SupportGraph(found, task.X.shape[0], sources=sources)
     empty_supports = int((graph.support_sizes == 0).sum())

@@ -40,8 +40,8 @@ def train_on_rows(
 ) -> Any:
     """Train the model on all rows, of many on a random sample if supports do not read what it has learnt."""
     X, y = task.X, task.y
-    is_slow = not isinstance(estimator, Pipeline | KNeighborsClassifier | KNeighborsRegressor)
-    if len(y) > MAX_REFERENCE and is_slow and not (support or default_support(estimator)[0]).reads_model:
+    is_slow = not isinstance(estimator, KNeighborsClassifier | KNeighborsRegressor)
+    if len(y) > MAX_REFERENCE and is_slow and not needs_reference(support, estimator):
         rows = _sample_of_rows(task, MAX_REFERENCE)
         X, y = _safe_indexing(X, rows), y[rows]
         note = (
@@ -51,6 +51,11 @@ def train_on_rows(
         notes += [] if note in notes else [note]
     with telling(progress, f"training {type(final_step(estimator)).__name__} on {len(y):,} rows{where}"):
         return train_reference(estimator, X, y, task.seed)
+
+
+def needs_reference(support: Support | None, estimator: Any) -> bool:
+    """Whether supports need a trained model, and not only to know how good it is."""
+    return isinstance(estimator, Pipeline) or (support or default_support(estimator)[0]).reads_model
 
 
 def _sample_of_rows(task: Task, n: int) -> Ints:

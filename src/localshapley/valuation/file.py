@@ -126,10 +126,16 @@ def _lists(v: Valuation) -> dict[str, pa.Array]:
         by_row = v.per_test.tocsc()
         kind = pa.LargeListArray if by_row.nnz > np.iinfo(np.int32).max else pa.ListArray
         parts = by_row.indptr.astype(np.int64 if kind is pa.LargeListArray else np.int32)
-        for name, flat in (("tests", by_row.indices), ("test_values", by_row.data)):
+        columns = {"tests": by_row.indices, "test_values": by_row.data}
+        if v.origin is not None and len(v.origin.apart):
+            matrix = v.per_test
+            columns["test_apart"] = (
+                type(matrix)((v.origin.apart, matrix.indices, matrix.indptr), matrix.shape).tocsc().data
+            )
+        for name, flat in columns.items():
             found[name] = kind.from_arrays(pa.array(parts), pa.array(flat))
-    columns = {"spread": v.spread, "spread_tests": v.spread_tests, "spread_seed": v.spread_seed}
-    several: dict[str, Singles] = {name: rows for name, rows in columns.items() if rows is not None}
+    spreads = {"spread": v.spread, "spread_tests": v.spread_tests, "spread_seed": v.spread_seed}
+    several: dict[str, Singles] = {name: rows for name, rows in spreads.items() if rows is not None}
     if v.history is not None:
         several |= {"history_values": v.history.values.T, "history_stderr": v.history.stderr.T}
     for name, rows in several.items():

@@ -6,7 +6,7 @@ What is wrong is raised as `ValueError`, or as the errors of Python and of pyarr
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,7 @@ UNCHECKED = "saved by an earlier version: whether a table holds the rows that we
 LISTS = (
     "tests",
     "test_values",
+    "test_apart",
     "spread",
     "spread_tests",
     "spread_seed",
@@ -64,7 +65,7 @@ def fields_of(source: Any) -> dict[str, Any]:
         "support_sizes": sizes,
         "per_test": _per_test(table, len(sizes)),
         "ids": _index(table, names) if _text(meta, b"localshapley.has_ids") == "1" else None,
-        "origin": _origin(meta, table.num_rows, len(sizes)),
+        "origin": _origin(table, meta, table.num_rows, len(sizes)),
         "spread": _singles(table, "spread"),
         "spread_tests": _singles(table, "spread_tests", least=2),
         "spread_seed": _singles(table, "spread_seed", least=2),
@@ -223,19 +224,19 @@ def _lists(table: pa.Table, name: str) -> tuple[Ints, AnyArray]:
     return pc.list_value_length(table[name]).to_numpy().astype(np.int64), entries.to_numpy()
 
 
-def _per_test(table: pa.Table, n_tests: int) -> sparse.csr_array | None:
+def _per_test(table: pa.Table, n_tests: int, name: str = "test_values") -> sparse.csr_array | None:
     if "tests" not in table.column_names:
         return None
-    (lengths, tests), (others, numbers) = (_lists(table, name) for name in ("tests", "test_values"))
+    (lengths, tests), (others, numbers) = (_lists(table, name) for name in ("tests", name))
     if (lengths != others).any():
-        raise ValueError("its columns 'tests' and 'test_values' have lists of different lengths")
+        raise ValueError(f"its columns 'tests' and {name!r} have lists of different lengths")
     tests = _whole("tests", tests, most=n_tests - 1)
     indptr = offsets(lengths)
     starts = np.zeros(len(tests) + 1, dtype=bool)
     starts[indptr] = True
     if (~starts[1:-1] & (np.diff(tests) <= 0)).any():
         raise ValueError("its tests must ascend in each row")
-    _check_range("test_values", numbers)
+    _check_range(name, numbers)
     small = len(tests) <= np.iinfo(np.int32).max
     parts = numbers.astype(np.float64), tests.astype(np.int32), indptr.astype(np.int32 if small else np.int64)
     return sparse.csc_array(parts, shape=(n_tests, table.num_rows)).tocsr()
@@ -264,15 +265,21 @@ def _history(table: pa.Table, meta: dict[bytes, bytes]) -> History | None:
     return History(trainings, values.T.copy(), stderr.T.copy())
 
 
-def _origin(meta: dict[bytes, bytes], n_rows: int, n_tests: int) -> Origin | None:
+def _origin(table: pa.Table, meta: dict[bytes, bytes], n_rows: int, n_tests: int) -> Origin | None:
     if b"localshapley.origin" not in meta:
         return None
     found = _json(meta, b"localshapley.origin")
-    _require(_are_texts(found) and len(found) == 4, "origin", "four texts", found)
+    _require(_are_texts(found) and len(found) in (4, 6), "origin", "six texts", found)
     origin = Origin.from_text(meta[b"localshapley.origin"])
     if (len(origin.rows), len(origin.tests), len(origin.nothing)) != (n_rows, n_tests, n_tests):
         raise ValueError("its origin has another number of rows")
-    _check_range("origin", origin.nothing)
+    if len(origin.folds) not in (0, n_rows):
+        raise ValueError("its origin has another number of rows")
+    apart = _per_test(table, n_tests, "test_apart") if "test_apart" in table.column_names else None
+    if apart is not None:
+        origin = replace(origin, apart=apart.data.astype(np.float32))
+    _check_range("origin", np.append(origin.nothing, origin.draws))
+    _whole("origin", origin.folds, most=n_rows)
     return origin
 
 

@@ -1,6 +1,7 @@
 """How many wrong labels are found, beside rivals: some labels are flipped, and as many rows are called suspicious.
 
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py [--seeds 3] [--only NAME] [--jobs 2] [--minutes 60]
+    LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --no-values --rates 0.4    # a part that takes less time
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --numbers     # wrong numbers in regression
 
 The folder holds `adult.tsv.gz`, `bank.csv`, `201_pol.tsv.gz`, `215_2dplanes.tsv.gz` (PMLB) and MNIST somewhere;
@@ -20,6 +21,10 @@ Prints precision at the true number (of as many rows as there are wrong labels, 
 - and for each of five models (KNN, tree, RBF-SVM, logistic regression, forest of 100 trees) value: the local value,
   `Nearest(10)`, `tol=0.2`; self-confidence and margin: of held-out probabilities; cleanlab issues and cleanlab quality:
   `find_label_issues` filled up by quality, and `get_label_quality_scores`, from the same probabilities.
+
+The best of so many rivals in a line is ahead partly by luck, if it is picked by the seeds that it is judged on. So
+`suspects` is also compared, seed by seed, with the rival that is best in the line on the *other* seeds; the mean of
+these differences has a standard error over seeds, and lines within two of them are counted.
 
 With that, how well `p_wrong` is calibrated, what the list `p_wrong > 0.5` holds, and how often the interval of the
 number of wrong labels holds the true number. `--save FOLDER` keeps all of it, and `--tables FOLDER` prints it again and
@@ -116,7 +121,7 @@ def flipped(X: np.ndarray, y: np.ndarray, kind: str, rate: float, rng: np.random
     return new, np.isin(np.arange(n), where)
 
 
-def rankings(X: np.ndarray, y: np.ndarray, seed: int) -> Iterator[tuple[str, str, np.ndarray]]:
+def rankings(X: np.ndarray, y: np.ndarray, seed: int, values: bool) -> Iterator[tuple[str, str, np.ndarray]]:
     """Model, method, and a number for each row that is low where the label looks wrong."""
     folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
     fixed = ls.models.Fixed(RandomForestClassifier(300, min_samples_leaf=3, random_state=seed))
@@ -130,7 +135,8 @@ def rankings(X: np.ndarray, y: np.ndarray, seed: int) -> Iterator[tuple[str, str
     yield "any", "KNN-Shapley", knn_shapley(X, y, folds)
     for name, model in MODELS.items():
         settings: dict[str, Any] = {"support": ls.supports.Nearest(10), "tol": 0.2, "progress": False, "n_jobs": 1}
-        yield name, "value", ls.value(X, y, model=model, cv=folds, seed=seed, **settings).values
+        if values:
+            yield name, "value", ls.value(X, y, model=model, cv=folds, seed=seed, **settings).values
         model = SVC(probability=True, random_state=0) if name == "svm" else model
         p = cross_val_predict(model, X, y, cv=folds, method="predict_proba")
         yield name, "self-confidence", p[np.arange(len(y)), y]
@@ -175,7 +181,7 @@ def cleanlab(p: np.ndarray, y: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def run(
-    name: str, kind: str, rate: float, seed: int, end: float, rivals: bool
+    name: str, kind: str, rate: float, seed: int, end: float, rivals: bool, values: bool
 ) -> tuple[list[dict[str, Any]], Any, Any] | None:
     """Precisions of all methods; and of ours, probabilities and the number of wrong labels."""
     if perf_counter() > end:
@@ -190,7 +196,8 @@ def run(
     judged = judge_labels(X, y, seed=seed)
     assert judged is not None
     found = []
-    for model, method, order in [("any", "suspects", -judged.suspicion), *(rankings(X, y, seed) if rivals else ())]:
+    others = rankings(X, y, seed, values) if rivals else ()
+    for model, method, order in [("any", "suspects", -judged.suspicion), *others]:
         worst = np.argsort(order, kind="stable")[: wrong.sum()]
         found.append(about | {"model": model, "method": method, "precision": wrong[worst].mean()})
     ours = pd.DataFrame({"p_wrong": judged.p_wrong.astype(np.float32), "wrong": wrong}).assign(**about)
@@ -226,6 +233,30 @@ def report(found: pd.DataFrame, judged: pd.DataFrame, numbers: pd.DataFrame) -> 
     print(f"\nbehind the best of the line\n{markdown(regret.sort_values('mean').head(8))}")
     behind = pd.DataFrame({"suspects": wide["suspects"], "best": rivals.max(axis=1), "who": rivals.idxmax(axis=1)})
     print(f"\nlines where another is ahead by more than 0.03\n{markdown(behind[lead < -0.03])}")
+    if found["seed"].nunique() > 1:
+        report_other_seeds(found)
+
+
+def report_other_seeds(found: pd.DataFrame) -> None:
+    """Print how far suspects is from the rival that is best in a line on the other seeds."""
+    differences = []
+    for line, part in found.groupby(["data", "flips", "rate"]):
+        table = part.pivot_table(index="seed", columns="who", values="precision")
+        rivals = table.drop(columns="suspects")
+        for seed in table.index if len(table) > 1 else ():
+            best = rivals.drop(index=seed).mean().idxmax()
+            differences.append((*line, table.at[seed, "suspects"] - rivals.at[seed, best]))
+    lines = pd.DataFrame(differences, columns=["data", "flips", "rate", "difference"]).groupby(
+        ["data", "flips", "rate"]
+    )
+    table = lines["difference"].agg(["mean", "sem"]).rename(columns={"mean": "difference", "sem": "stderr"})
+    pooled = float(np.sqrt((table["stderr"] ** 2).mean()))
+    near = table["difference"] >= -2 * np.maximum(table["stderr"], pooled)
+    mean, ahead = table["difference"].mean(), (table["difference"] > 0).sum()
+    print(f"\nagainst the rival that is best in the line on other seeds: {mean:+.3f} on average")
+    print(f"ahead in {ahead} of {len(table)} lines")
+    print(f"within two standard errors (each at least {pooled:.3f}, their quadratic mean) in {near.sum()}; others")
+    print(markdown(table[~near]))
 
 
 def report_calibration(judged: pd.DataFrame, numbers: pd.DataFrame) -> None:
@@ -337,6 +368,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", default="", help="part of the name of a data set")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--rates", type=float, nargs="+", default=RATES)
+    parser.add_argument("--no-values", action="store_true", help="no local values of five models, the slowest rivals")
     parser.add_argument("--minutes", type=float, default=600, help="start no run after this time")
     parser.add_argument("--ours", action="store_true", help="no rivals: how well calibrated the probabilities are")
     parser.add_argument("--numbers", action="store_true")
@@ -354,10 +387,12 @@ def main() -> None:
         return
     end = perf_counter() + 60 * arguments.minutes
     names = [name for name in NAMES if arguments.only in name]
-    runs = [(n, k, r, s) for s, n, k, r in product(range(arguments.seeds), names, KINDS, RATES)]
+    runs = [(n, k, r, s) for s, n, k, r in product(range(arguments.seeds), names, KINDS, arguments.rates)]
     done = [
         one
-        for one in Parallel(arguments.jobs)(delayed(run)(*one, end, not arguments.ours) for one in runs)
+        for one in Parallel(arguments.jobs)(
+            delayed(run)(*one, end, not arguments.ours, not arguments.no_values) for one in runs
+        )
         if one is not None
     ]
     print(f"{len(done)} of {len(runs)} runs")

@@ -49,18 +49,33 @@ def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say(wine):
     X = X[:, np.lexsort(np.vstack([quantiles, (y - y.mean()) @ X / len(y)]).round(6))]
     order = np.lexsort(np.column_stack([digest_cells(X), digest_labels(y)]).T)
     X, y = X[order], y[order]
-    forest = RandomForestClassifier(100, min_samples_leaf=3, oob_score=True, random_state=0)
+    trust, shares, machine = trusted(X, y, leaf=3, C=1)
+    differ = ((shares + machine).argmax(axis=1) != y).mean()
+    assert 0.15 < differ < 0.3  # both kinds of witnesses have a say
+    cautious, *_ = trusted(X, y, leaf=10, C=0.1)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    linear = cross_val_predict(LogisticRegression(C=0.1, max_iter=300), X, y, cv=folds, method="predict_proba")
+    share = (differ - 0.15) / 0.15
+    expected = -(1 - share) * trust - share * (cautious + in_deviations(margin(linear, y)))
+    assert judged.suspicion[order] == pytest.approx(expected, abs=2e-3)
+
+
+def trusted(X, y, leaf, C):
+    """The witnesses, from scikit-learn and the values of the forest."""
+    forest = RandomForestClassifier(100, min_samples_leaf=leaf, oob_score=True, random_state=0)
     values = ls.value(X, y, model=ls.models.Fixed(forest), cv="oob").values
     folds, others = (list(StratifiedKFold(5, shuffle=True, random_state=s).split(X, y)) for s in (0, 1))
-    machine = SVC(gamma=1 / 13, decision_function_shape="ovo")
+    machine = SVC(C=C, gamma=1 / 13, decision_function_shape="ovo")
     decisions = cross_val_predict(machine, X, y, cv=folds, method="decision_function")
     decisions = StandardScaler().fit_transform(decisions)
     machine = cross_val_predict(LogisticRegression(C=0.1), decisions, y, cv=others, method="predict_proba")
-    trees = margin(forest.fit(X, y).oob_decision_function_, y)
-    expected = -sum(
-        weight * (a - a.mean()) / a.std() for weight, a in ((1, values), (1, trees), (2, margin(machine, y)))
-    )
-    assert judged.suspicion[order] == pytest.approx(expected, abs=1e-3)
+    shares = forest.fit(X, y).oob_decision_function_
+    trust = in_deviations(values) + in_deviations(margin(shares, y)) + 2 * in_deviations(margin(machine, y))
+    return trust, shares, machine
+
+
+def in_deviations(a):
+    return (a - a.mean()) / a.std()
 
 
 def test_probabilities_follow_suspicion_and_add_up_to_the_number(wine):
@@ -183,11 +198,27 @@ def test_of_many_rows_samples_are_enough(monkeypatch):
     assert wrong[worst].mean() > 0.75
 
 
+def test_cautious_witnesses_find_more_where_many_labels_are_wrong(monkeypatch):
+    X, y, wrong, _ = with_flips(load_breast_cancer, 0.4)
+    found = {}
+    for few in (0.15, 1.0):  # as it is, and without them
+        monkeypatch.setattr(witnesses, "FEW_DIFFER", few)
+        monkeypatch.setattr(witnesses, "MANY_DIFFER", 2 * few)
+        found[few] = wrong[np.argsort(-judge_labels(X, y).suspicion)[: wrong.sum()]].mean()
+    assert found[0.15] > found[1.0] + 0.02
+
+
+def test_few_differing_labels_need_no_caution(monkeypatch):
+    X, y, *_ = with_flips(load_wine, 0.05)
+    monkeypatch.setattr(witnesses, "CAUTIOUS", None)
+    assert judge_labels(X, y) is not None
+
+
 def test_the_steps_are_told():
     told = []
     X, y, *_ = with_flips(load_wine, 0.1)
     judge_labels(X, y, progress=lambda done, total: told.append((done, total)))
-    assert told[-1] == (20, 20)
+    assert told[-1] == (40, 40)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 

@@ -36,7 +36,8 @@ def suspects(
     """List the rows whose labels are probably wrong, the surest first, with the neighbours that contradict each.
 
     With `X`, two witnesses judge each row without having seen it: a random forest and a support vector machine. Rows
-    are ranked by what both say, and `p_wrong` is the probability that the label is wrong. How many are wrong in all is
+    are ranked by what both say (and more cautious ones of both, with a linear model, where many labels are not as they
+    predict), and `p_wrong` is the probability that the label is wrong. How many are wrong in all is
     estimated from the rows whose class the witnesses are surest of: `verdict` tells it, with an interval. Whatever
     model the rows were valued with, these witnesses find more wrong labels than its values do.
 

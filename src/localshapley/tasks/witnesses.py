@@ -60,9 +60,17 @@ N_STEPS = 300
 """Steps of the fit of two kinds of residuals."""
 FREEDOM = 5
 """Degrees of freedom of the residuals of right numbers: their tails are heavier than a normal distribution's."""
+OPEN, CAUTIOUS = (3, 1.0), (10, 0.1)
+"""Rows in a leaf of the forest at least, and `C` of the machine. Cautious witnesses learn less from each row, so less
+from wrong labels, too."""
+FEW_DIFFER, MANY_DIFFER = 0.15, 0.3
+"""Cautious witnesses have a say if more labels than this share differ from what the open ones predict, and decide
+alone if as many as the second share do."""
 N_FOLDS = 5
 STEPS_OF_FOREST = 5
 """How many steps of the progress bar the forest takes; each fold takes one."""
+STEPS = STEPS_OF_FOREST + 2 * N_FOLDS
+"""Steps of a forest and a machine."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +102,7 @@ class Judgement:
 
 def judge_labels(X: Any, codes: Ints, *, seed: int = 0, progress: ProgressSetting = False) -> Judgement | None:
     """Let the witnesses judge class codes; None if there are too few rows, or fewer than two classes of five rows."""
-    with Progress(progress, STEPS_OF_FOREST + 3 * N_FOLDS, "asking the witnesses") as bar:
+    with Progress(progress, 2 * (STEPS + N_FOLDS), "asking the witnesses") as bar:
         return _in_any_order(X, codes, lambda X, codes, same: _judge_labels(X, codes, same, seed, bar))
 
 
@@ -141,14 +149,9 @@ def _judge_labels(X: Any, codes: Ints, same: Ints, seed: int, bar: Progress) -> 
         return None
     n_rows = len(codes)
     X, codes = X[judged], np.searchsorted(classes, codes[judged])
-    shares, values = _forest(X, codes, seed)
-    bar.advance(STEPS_OF_FOREST)
-    decisions = _decisions(X, codes, seed, bar)
-    machine = _probabilities(decisions, codes, seed, bar)
+    trust, shares, decisions, machine = _heard(X, codes, seed, OPEN, bar)
     together = (shares + machine) / 2
-    suspicion = -(
-        _in_deviations(values) + _in_deviations(_margins(shares, codes)) + 2 * _in_deviations(_margins(machine, codes))
-    )
+    suspicion = -_with_caution(trust, together, X, codes, seed, bar)
     suspicion = _shared(suspicion, same[judged])
     other = _without_own(together, codes).argmax(axis=1)
     noisy = _probabilities(np.hstack([np.log(np.maximum(shares, 1e-3)), decisions]), codes, seed, bar)
@@ -212,19 +215,52 @@ def _gamma(X: Any) -> float:
     return 1 / max(int((lowest < highest).sum()), 1)
 
 
-def _forest(X: Any, codes: Ints, seed: int) -> tuple[Floats, Floats]:
+def _heard(
+    X: Any, codes: Ints, seed: int, leaf_and_C: tuple[int, float], bar: Progress
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Trust in each label by a forest and a machine, and what it is made of.
+
+    Returns
+    -------
+    trust : array of shape (n_rows,)
+    shares, decisions, machine : arrays of shape (n_rows, ...)
+        The forest's probabilities of the classes, the machine's decision values, and its probabilities.
+    """
+    leaf, C = leaf_and_C
+    shares, values = _forest(X, codes, seed, leaf)
+    bar.advance(STEPS_OF_FOREST)
+    decisions = _decisions(X, codes, seed, C, bar)
+    machine = _probabilities(decisions, codes, seed, bar)
+    of_forest = _in_deviations(values) + _in_deviations(_margins(shares, codes))
+    return of_forest + 2 * _in_deviations(_margins(machine, codes)), shares, decisions, machine
+
+
+def _with_caution(trust: Floats, together: Floats, X: Any, codes: Ints, seed: int, bar: Progress) -> Floats:
+    """Trust in each label, drawn to that of cautious witnesses where many labels are not as predicted."""
+    differ = float((together.argmax(axis=1) != codes).mean())
+    share = float(np.clip((differ - FEW_DIFFER) / (MANY_DIFFER - FEW_DIFFER), 0, 1))
+    if share == 0:
+        bar.advance(STEPS + N_FOLDS)
+        return trust
+    cautious, *_ = _heard(X, codes, seed, CAUTIOUS, bar)
+    regression = LogisticRegression(C=CAUTIOUS[1], max_iter=300)
+    linear = _held_out(regression, "predict_proba", X, codes, _folds(codes, seed), MAX_OF_MACHINE, bar)
+    return (1 - share) * trust + share * (cautious + _in_deviations(_margins(linear, codes)))
+
+
+def _forest(X: Any, codes: Ints, seed: int, leaf: int) -> tuple[Floats, Floats]:
     """Shares of the classes by the trees that have not seen a row, and the exact values of the rows to such trees."""
     n_rows, every = len(codes), np.arange(len(codes))
-    forest = RandomForestClassifier(**_of_forest(n_rows, seed)).fit(X, codes)
+    forest = RandomForestClassifier(**_of_forest(n_rows, seed, leaf)).fit(X, codes)
     task = Task(X, codes, X, codes, forest.classes_, codes, scores.Confidence())
     return forest.oob_decision_function_, FixedTrainer(forest, task, [Grown(forest, X, every)]).values()
 
 
-def _of_forest(n_rows: int, seed: int) -> dict[str, Any]:
+def _of_forest(n_rows: int, seed: int, leaf: int = 3) -> dict[str, Any]:
     """Settings of the forest."""
     return {
         "n_estimators": FEW_TREES if n_rows <= FEW_ROWS else N_TREES,
-        "min_samples_leaf": 3,
+        "min_samples_leaf": leaf,
         "max_samples": min(n_rows, MAX_BAG),
         "oob_score": True,
         "n_jobs": None if n_rows <= FEW_ROWS else -1,
@@ -232,10 +268,10 @@ def _of_forest(n_rows: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _decisions(X: Any, codes: Ints, seed: int, bar: Progress) -> Floats:
+def _decisions(X: Any, codes: Ints, seed: int, C: float, bar: Progress) -> Floats:
     """Decision values of a support vector machine that has not seen the row, a column for each pair of classes."""
     shape = "ovo" if codes.max() < MAX_CLASSES_IN_PAIRS else "ovr"
-    machine = SVC(gamma=_gamma(X), decision_function_shape=shape)
+    machine = SVC(C=C, gamma=_gamma(X), decision_function_shape=shape)
     return _held_out(machine, "decision_function", X, codes, _folds(codes, seed), MAX_OF_MACHINE, bar)
 
 

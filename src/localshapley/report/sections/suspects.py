@@ -33,7 +33,7 @@ class Suspects(Section):
         bench = make_bench(rows, shown) if len(shown) else None
         return {
             "n_suspects": len(context.suspects),
-            "has_probability": "p_wrong" in shown,
+            "has_probability": "p_wrong" in shown and bool(shown["p_wrong"].notna().any()),
             "table": _table(shown, rows, undecided=bench is not None),
             "bench": bench,
             "command": _command(rows),

@@ -142,7 +142,7 @@ def test_a_machine_without_probabilities_is_scored_by_accuracy():
 @pytest.mark.parametrize("model", [KNeighborsClassifier(3), SVC(), Ridge()], ids=repr)
 def test_every_exact_method_gives_the_same_values(model):
     data = IRIS if is_classifier(model) else DIABETES
-    support = Given(some_supports(data, 5))
+    support = Given(some_supports(data, 4))
     values = {
         method: ls.value(*data, model=model, support=support, method=method).values
         for method in ("auto", "exact", "subset-centric", "baseline")

@@ -58,7 +58,7 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("name", ["iris", "wine", "cancer", "digits"])
     def test_classifiers_on_real_data(self, kind, name):
         task = real(name)
-        assert differences(kind(n_estimators=8, random_state=1), task, some_coalitions(task, 20, (1, 50))) == 0
+        assert differences(kind(n_estimators=8, random_state=1), task, some_coalitions(task, 10, (1, 50))) == 0
 
     @pytest.mark.parametrize("kind", REGRESSORS, ids=name_of)
     @pytest.mark.parametrize("sizes", [(1, 8), (9, 60), (100, 105)])
@@ -90,7 +90,7 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("kind", [*CLASSIFIERS, *REGRESSORS], ids=name_of)
     def test_a_hundred_trees_on_few_rows(self, kind):
         task = real("diabetes" if kind in REGRESSORS else "cancer")
-        assert differences(kind(n_estimators=100, random_state=0), task, some_coalitions(task, 8, (1, 20))) == 0
+        assert differences(kind(n_estimators=100, random_state=0), task, some_coalitions(task, 4, (1, 20))) == 0
 
     @pytest.mark.parametrize(
         "settings",
@@ -126,14 +126,14 @@ class TestAgainstScikitLearn:
         for kind in (RandomForestClassifier, ExtraTreesClassifier, RandomForestRegressor, ExtraTreesRegressor):
             model = kind(**{"n_estimators": 4, "random_state": 0, **settings})
             task = tasks[kind in REGRESSORS]
-            assert differences(model, task, some_coalitions(task, 12, (1, 40))) == 0
+            assert differences(model, task, some_coalitions(task, 6, (1, 40))) == 0
 
     @pytest.mark.parametrize("criterion", ["entropy", "log_loss"])
     @pytest.mark.parametrize("kind", [RandomForestClassifier, ExtraTreesClassifier], ids=name_of)
     def test_entropy(self, kind, criterion):
         task = real("iris")
         model = kind(n_estimators=6, criterion=criterion, random_state=3)
-        assert differences(model, task, some_coalitions(task, 40, (1, 50))) == 0
+        assert differences(model, task, some_coalitions(task, 15, (1, 50))) == 0
 
     @pytest.mark.parametrize(
         "settings",
@@ -170,7 +170,7 @@ class TestAgainstScikitLearn:
             given = {"n_estimators": 5, "random_state": 0, **settings}
             if "estimator" in given:
                 given["estimator"] = trees[kind][given["estimator"]]
-            assert differences(kind(**given), task, some_coalitions(task, 20, (1, 40))) == 0
+            assert differences(kind(**given), task, some_coalitions(task, 8, (1, 40))) == 0
 
     @pytest.mark.parametrize("kind", [*CLASSIFIERS, *REGRESSORS], ids=name_of)
     @pytest.mark.slow
@@ -189,7 +189,7 @@ class TestAgainstScikitLearn:
         """The class with the largest mean share; the first of equals."""
         data = real("iris")
         task = task_of(data.X, data.y, data.X_test, data.y_test, score=SCORES["accuracy"]())
-        coalitions = some_coalitions(task, 60, (2, 12))
+        coalitions = some_coalitions(task, 30, (2, 12))
         model = kind(n_estimators=4, random_state=0)
         found = compiled_trainer_of(model)(model, task).evaluate(coalitions)
         assert (found == Estimator(model).trainer(task).evaluate(coalitions)).all()
@@ -222,7 +222,7 @@ class TestRandomTrees:
             (ExtraTreeRegressor(random_state=2, max_depth=3), made_up(rows, rng, y=rng.normal(size=60))),
         ]
         for model, task in cases:
-            assert differences(model, task, some_coalitions(task, 60, (1, 40))) == 0
+            assert differences(model, task, some_coalitions(task, 30, (1, 40))) == 0
 
     def test_the_trainer_says_what_it_calls(self):
         task = real("iris")
@@ -382,7 +382,7 @@ def test_values_are_those_of_plain_training(kind):
     task = real("diabetes" if kind in REGRESSORS else "iris", n_rows=16, n_tests=4)
     y_test = task.y_test if task.classes is None else task.classes[task.y_test]
     rng = np.random.default_rng(14)
-    support = Given([np.sort(rng.permutation(16)[:5]).tolist() for _ in range(4)])
+    support = Given([np.sort(rng.permutation(16)[:4]).tolist() for _ in range(4)])
     found, expected = (
         ls.value(task.X, task.y, task.X_test, y_test, model=model, support=support)
         for model in (kind(n_estimators=3), Estimator(kind(n_estimators=3)))

@@ -76,7 +76,7 @@ def awkward(rng, n, p):
 def test_logistic_regression_is_its_twin(n_classes, p, intercept):
     rng = np.random.default_rng([n_classes, p])
     X, y, X_test = awkward(rng, 40, p), rng.integers(n_classes, size=40), awkward(rng, 5, p)
-    coalitions = draw(y, rng.integers(2, 30, size=30), seed=p)
+    coalitions = draw(y, rng.integers(2, 30, size=10), seed=p)
     for C in (0.01, 1.0, 20.0):
         model = LogisticRegression(C=C, fit_intercept=intercept)
         found = predictions(model, X, y, X_test, coalitions)

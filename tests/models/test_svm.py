@@ -309,7 +309,7 @@ CANCER = (*(part[::12] for part in DATA["standard cancer"]), *(part[[1, 20, 50]]
 DIABETES = (diabetes[0][::11], diabetes[1][::11], diabetes[0][1:4], diabetes[1][1:4])
 
 
-def supports_of(data, n=6, seed=0):
+def supports_of(data, n=5, seed=0):
     rng = np.random.default_rng(seed)
     return Given([np.sort(rng.choice(len(data[1]), n, replace=False)) for _ in data[3]])
 

@@ -39,7 +39,7 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("name", ["iris", "wine", "cancer", "digits"])
     def test_classifiers_on_real_data(self, name, criterion):
         task = real(name)
-        coalitions = some_coalitions(task, 400 if name == "iris" else 150, (1, 50))
+        coalitions = some_coalitions(task, 150 if name == "iris" else 60, (1, 50))
         model = classifier(criterion=criterion)
         found = compiled_predictions(model, task, coalitions)
         assert (found == plain_predictions(model, task, coalitions)).all()
@@ -56,7 +56,7 @@ class TestAgainstScikitLearn:
     @pytest.mark.parametrize("criterion", ["gini", "entropy"])
     def test_classifiers_on_rows_made_to_be_hard(self, kind, criterion):
         task = made_up(kind, np.random.default_rng(1))
-        for seed in range(4):
+        for seed in range(2):
             model = classifier(criterion=criterion, random_state=seed)
             coalitions = some_coalitions(task, 40, (1, 40), seed)
             assert (compiled_predictions(model, task, coalitions) == plain_predictions(model, task, coalitions)).all()
@@ -65,7 +65,7 @@ class TestAgainstScikitLearn:
     def test_regressors_of_whole_numbers_on_rows_made_to_be_hard(self, kind):
         rng = np.random.default_rng(2)
         task = made_up(kind, rng, y=rng.integers(-9, 9, size=60))
-        for seed in range(4):
+        for seed in range(2):
             coalitions = some_coalitions(task, 40, (1, 40), seed)
             model = regressor(random_state=seed)
             np.testing.assert_allclose(
@@ -125,7 +125,7 @@ class TestAgainstScikitLearn:
         cases.append((regressor(), made_up("whole numbers", rng, y=rng.integers(0, 3, size=60))))
         n_changed = 0
         for model, task in cases:
-            coalitions = some_coalitions(task, 60, (1, 40))
+            coalitions = some_coalitions(task, 25, (1, 40))
             default = compiled_predictions(model, task, coalitions)
             model.set_params(**settings)
             found = compiled_predictions(model, task, coalitions)
@@ -379,7 +379,7 @@ class TestTrainer:
         labels = (np.unique(data.y), np.empty(0))
         chosen = Custom(odd, labels) if score == "custom" else SCORES[score]()
         task = task_of(data.X, data.y, data.X_test, data.y_test, score=chosen)
-        coalitions = some_coalitions(task, 300, (0, 20))
+        coalitions = some_coalitions(task, 100, (0, 20))
         model = classifier(min_samples_leaf=2)
         found = TreeTrainer(model, task, 2).evaluate(coalitions)
         np.testing.assert_allclose(found, Estimator(model).trainer(task).evaluate(coalitions), rtol=1e-14)
@@ -390,7 +390,7 @@ class TestTrainer:
         data = real("diabetes")
         chosen = Custom(lambda truth, x: -(abs(truth - x) ** 0.5), None) if score == "custom" else SCORES[score]()
         task = task_of(data.X, data.y, data.X_test, data.y_test, score=chosen, regression=True)
-        coalitions = some_coalitions(task, 300, (0, 20))
+        coalitions = some_coalitions(task, 100, (0, 20))
         model = regressor(min_samples_leaf=2)
         found = TreeTrainer(model, task, 2).evaluate(coalitions)
         np.testing.assert_allclose(found, Estimator(model).trainer(task).evaluate(coalitions), rtol=1e-14)
@@ -448,7 +448,7 @@ class TestValue:
     @staticmethod
     def value(task, model, **options):
         rng = np.random.default_rng(14)
-        supports = [np.sort(rng.permutation(16)[:7]).tolist() for _ in task.X_test]
+        supports = [np.sort(rng.permutation(16)[:6]).tolist() for _ in task.X_test]
         y_test = task.y_test if task.classes is None else task.classes[task.y_test]
         data = (task.X, task.y, task.X_test, y_test)
         return ls.value(*data, model=model, support=Given(supports), per_test=True, **options)

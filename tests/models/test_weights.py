@@ -77,7 +77,7 @@ def test_logistic_regression(n_features, weight):
     table = np.hstack([np.vstack([WINE[0], WINE[2]]), more])[:, :n_features]
     data = table[: len(X)], Y, table[len(X) :], Y_TEST
     model = LogisticRegression(class_weight=weight, tol=1e-10, max_iter=1000, solver="newton-cholesky")
-    assert_same(model, data, "confidence", tolerance=1e-5, n=20)
+    assert_same(model, data, "confidence", tolerance=1e-5, n=10)
 
 
 TREES = {
@@ -96,7 +96,7 @@ def test_trees_are_the_same_to_the_last_bit(model, weight):
     """Also between rows of whole numbers, where splits are as good as each other up to rounding."""
     for table, test_table in ((X, X_TEST), (X.round(), X_TEST.round())):
         data = table, Y, test_table, Y_TEST
-        found, expected = scores_of_both(clone(model).set_params(class_weight=weight), data, sizes=(2, 60), n=25)
+        found, expected = scores_of_both(clone(model).set_params(class_weight=weight), data, sizes=(2, 60), n=12)
         np.testing.assert_array_equal(found, expected)
 
 
@@ -109,7 +109,7 @@ def test_forests_draw_the_same_rows(max_samples, weight):
     model = RandomForestClassifier(5, class_weight=weight, max_samples=max_samples, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found, expected = scores_of_both(model, WINE, sizes=(2, 40), n=25)
+        found, expected = scores_of_both(model, WINE, sizes=(2, 40), n=12)
     np.testing.assert_array_equal(found, expected)
 
 

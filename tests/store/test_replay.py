@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import nullcontext
 from functools import partial
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from localshapley.store.contents import describe, digest_rows
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:10], Y_TEST[:10]
-SUPPORT = ls.supports.Nearest(7)
+SUPPORT = ls.supports.Nearest(6)
 
 
 class CountingTree(DecisionTreeClassifier):
@@ -73,7 +74,7 @@ class TestReuse:
         first = run(tmp_path / "run.db")
         trained = fits()
         again = run(tmp_path / "run.db")
-        assert trained > 100
+        assert trained > 60
         assert fits() == 1  # the reference model
         assert again.cost.trainings == 0
         assert again.cost.stored == first.cost.trainings == first.cost.distinct
@@ -81,10 +82,10 @@ class TestReuse:
         assert same_bits(first, run())
 
     def test_sampled_runs_share_with_longer_and_with_exact_ones(self, tmp_path, fits):
-        short = run(tmp_path / "run.db", method="sample", budget=300)
-        longer = run(tmp_path / "run.db", method="sample", budget=600)
+        short = run(tmp_path / "run.db", method="sample", budget=150)
+        longer = run(tmp_path / "run.db", method="sample", budget=300)
         exact = run(tmp_path / "run.db")
-        alone = run(method="sample", budget=600)
+        alone = run(method="sample", budget=300)
         assert same_bits(longer, alone)
         assert longer.cost.stored >= 0.5 * short.cost.trainings
         # No coalition was trained twice, and all are there now.
@@ -160,7 +161,7 @@ class TestReuse:
 def supports_of(rows):
     from localshapley.supports.nearest import nearest_rows
 
-    return nearest_rows(rows, X_TEST, 7)
+    return nearest_rows(rows, X_TEST, SUPPORT.n)
 
 
 def distinct(graph):
@@ -322,7 +323,7 @@ class TestNotes:
 
     @pytest.mark.parametrize("after", [0, 1, 3])
     def test_damage_in_the_middle_of_a_run_ends_the_storing_and_not_the_run(self, tmp_path, monkeypatch, after):
-        run(tmp_path / "run.db", method="sample", budget=300)
+        run(tmp_path / "run.db", method="sample", budget=150)
         lookup, left = ls.Store.lookup, [after]
 
         def damaged(self, *args):
@@ -333,10 +334,10 @@ class TestNotes:
 
         monkeypatch.setattr(ls.Store, "lookup", damaged)
         with pytest.warns(ls.LocalShapleyWarning, match="it is damaged"):
-            v = run(tmp_path / "run.db", method="sample", budget=600)
+            v = run(tmp_path / "run.db", method="sample", budget=300)
         assert left[0] == -1  # it was not asked again
         assert [note for note in v.notes if "continued without its store" in note]
-        assert same_bits(v, run(method="sample", budget=600))
+        assert same_bits(v, run(method="sample", budget=300))
 
     @pytest.mark.parametrize("store", ["a\0b", "a\ud800"])
     def test_a_path_that_no_file_can_have(self, store):
@@ -389,10 +390,18 @@ class TellingTree(DecisionTreeClassifier):
         return super().fit(X, y)
 
 
-def valued(connection, store, method):
-    """In a child: value, tell of every fit, send the result."""
-    TellingTree.tell = lambda: connection.send("fit")
-    v = run(store, model=TellingTree(random_state=0), method=method, budget=900 if method == "sample" else None)
+def valued(connection, store, method, last):
+    """In a child: value, tell of every fit, send the result; never go on from the last fit that is allowed."""
+    fits = count(1)
+
+    def tell():
+        connection.send("fit")
+        if next(fits) == last:
+            signal.pause()
+
+    TellingTree.tell = tell
+    about = {"method": method, "budget": 900 if method == "sample" else None, "support": ls.supports.Nearest(8)}
+    v = run(store, model=TellingTree(random_state=0), **about)
     connection.send((v.values, v.stderr, v.cost.trainings))
 
 
@@ -409,9 +418,9 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(method, kill
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "localshapley.api"])
 
-    def start(store):
+    def start(store, last=None):
         ours, theirs = context.Pipe(duplex=False)
-        child = context.Process(target=valued, args=(theirs, store, method))
+        child = context.Process(target=valued, args=(theirs, store, method, last))
         child.start()
         theirs.close()
         return child, ours
@@ -428,8 +437,9 @@ def test_a_run_that_is_killed_again_and_again_ends_in_the_same_bits(method, kill
     rng = random.Random(0)
     stored = []
     for _ in range(kills):
-        child, connection = start(store)
-        for _ in range(rng.randint(2, 15)):  # the first is the reference model's
+        n_fits = rng.randint(2, 15)  # the first is the reference model's
+        child, connection = start(store, n_fits + 20)  # or it might end before it is killed
+        for _ in range(n_fits):
             assert connection.recv() == "fit"
         time.sleep(rng.uniform(0, 0.01))
         child.kill()

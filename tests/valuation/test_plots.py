@@ -23,6 +23,11 @@ X, y, X_test, y_test, _ = ls.datasets.load("iris")
 
 
 @pytest.fixture(scope="module")
+def plain():
+    return ls.value(X, y, X_test, y_test, model=KNeighborsClassifier(3))
+
+
+@pytest.fixture(scope="module")
 def exact():
     return ls.value(X, y, X_test, y_test, model=KNeighborsClassifier(3), per_test=True)
 
@@ -59,8 +64,8 @@ class TestData:
 
     # Some libraries have the processor take subnormal numbers for zero.
     @given(st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=1, max_size=50))
-    def test_the_histogram_counts_every_row_once_and_splits_at_zero(self, values):
-        v = replace(VALUED, values=np.array(values))
+    def test_the_histogram_counts_every_row_once_and_splits_at_zero(self, plain, values):
+        v = replace(plain, values=np.array(values))
         data = plots.distribution_data(v)
         assert data["count"].sum() == len(values)
         assert len(data) <= plots.MAX_BINS + 2
@@ -119,8 +124,6 @@ class TestData:
         few = replace(curves, table=curves.table[curves.table["share"] == 0.2])
         assert plots.curves_data(few)["used"].max() == pytest.approx(84 / 105)
 
-
-VALUED = ls.value(X, y, X_test, y_test, model=KNeighborsClassifier(3))
 
 DRAWN = {
     "ranking": lambda f: f["exact"].plot.ranking(8),

@@ -46,6 +46,12 @@ def pytest_runtest_setup(item) -> None:
             pytest.skip("no CUDA device")
 
 
+@pytest.fixture
+def few_trees(monkeypatch) -> None:
+    """Few trees judge the labels: for tests of everything but what the trees say."""
+    monkeypatch.setattr("localshapley.tasks.witnesses.FEW_TREES", 30)
+
+
 def pytest_terminal_summary(terminalreporter) -> None:
     """Say in one line what was skipped, and how to get it."""
     line = about_skipped([str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])])

@@ -12,7 +12,6 @@ import pytest
 from sklearn.datasets import load_iris
 
 from localshapley.cli import checking, main
-from localshapley.tasks import witnesses
 
 
 class Done(NamedTuple):
@@ -24,14 +23,10 @@ class Done(NamedTuple):
 
 
 @pytest.fixture
-def command(monkeypatch, tmp_path, capsys):
-    """Run a command in a folder of its own; what acting is worth is measured only where a test asks for it.
-
-    Few trees judge the labels: what they say is tested with the tasks.
-    """
+def command(few_trees, monkeypatch, tmp_path, capsys):
+    """Run a command in a folder of its own; what acting is worth is measured only where a test asks for it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(checking, "MAX_ROWS", 0)
-    monkeypatch.setattr(witnesses, "FEW_TREES", 30)
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["localshapley", *map(str, words)])

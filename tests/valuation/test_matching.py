@@ -18,6 +18,8 @@ from localshapley.valuation.matching import find, n_changed_labels
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X[7], Y[7] = X[3], Y[3]  # rows that are equal
 ORDER = np.random.default_rng(0).permutation(len(X))
+pytestmark = pytest.mark.usefixtures("few_trees")
+
 ANOTHER_ORDER = "holds the rows of the valuation in another order"
 
 

@@ -22,6 +22,7 @@ from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
 from localshapley.valuation.seeds import mean_over_seeds
+from localshapley.valuation.sparse import of_all_or_few
 
 
 def value(
@@ -55,9 +56,12 @@ def value(
     Parameters
     ----------
     X, X_test : array, DataFrame (pandas or polars), SciPy sparse matrix or list, of shape (n_rows, n_features)
-        Training rows, which are valued, and test rows, on which models are scored.
+        Training rows, which are valued, and test rows, on which models are scored. Training rows may also be a Dask
+        array or DataFrame, a pyarrow data set, the path of a Parquet, Feather or Arrow file or of a folder of these, or
+        a NumPy memory map, all of them larger than memory.
     y, y_test : array, Series or list of shape (n_rows,)
-        Labels (text or numbers) for a classifier, numbers for a regressor. Rows and labels are joined by position; if
+        Labels (text or numbers) for a classifier, numbers for a regressor; the name of a column of `X` where that is a
+        Dask DataFrame, a data set or a path. Rows and labels are joined by position; if
         both have an index, the same labels in another order are refused, and other labels are noted.
     model : scikit-learn estimator, name or `localshapley.models` object
         What is trained on each coalition of rows: your own model, as it is. Names are ``"knn"``, ``"tree"``,
@@ -155,14 +159,16 @@ def value(
             on_error=on_error,
             owners=owners,
             progress=progress,
+            in_parts=True,
         )
         problem.check_seeds(seeds)
         return solve(problem, settings, store, origin=problem.origin if per_test else None)
 
     first = run(model, seed)
     if seeds is None:
-        return first
-    return mean_over_seeds([first, *(run(unseeded(model), seed + i) for i in range(1, seeds))])
+        return of_all_or_few(first)
+    runs = [first, *(run(unseeded(model), seed + i) for i in range(1, seeds))]
+    return of_all_or_few(mean_over_seeds(runs))
 
 
 def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None) -> tuple[int | None, float | None]:

@@ -153,6 +153,7 @@ class Played:
             notes=[*problem.notes, *problem.trainer.notes(self.counts), *notes, *self.notes],
             per_test=self.per_test,
             ids=problem.ids,
+            among=problem.among,
             spread=self.spread,
             spread_tests=self.spread_tests,
             history=self.history,

@@ -31,6 +31,8 @@ class SupportGraph:
         Whether test rows with equal supports become one game. If not, each test row is a game of its own.
     sources : int array of shape (n_tests,), optional
         The row that each test row is a copy of, where some are copies of the same one; by default all differ.
+    among : int, optional
+        Number of all players, where those in no support are left out; draws are the same as if they were there.
 
     Attributes
     ----------
@@ -58,6 +60,7 @@ class SupportGraph:
     where_indptr: Ints
     where: Indices
     game_of_test: Indices
+    _among: int | None = None
     sizes_are_bounds = False
     """Whether the sizes of supports, and the test rows of players, are only known to be at most so many."""
 
@@ -68,7 +71,9 @@ class SupportGraph:
         *,
         merge: bool = True,
         sources: Ints | None = None,
+        among: int | None = None,
     ) -> None:
+        self._among = among
         rows = _as_rows(supports)
         largest = max((int(row[-1]) for row in rows if len(row)), default=-1)
         self.n_players = largest + 1 if n_players is None else int(n_players)
@@ -94,6 +99,11 @@ class SupportGraph:
         self.where_indptr, self.where = _transpose(self.indptr, self.players, self.n_players)
         self.game_of_test = np.empty(self.n_tests, dtype=np.int32)
         self.game_of_test[self.tests] = np.repeat(np.arange(len(groups), dtype=np.int32), np.diff(self.test_indptr))
+
+    @property
+    def n_all(self) -> int:
+        """Number of players with those that were left out."""
+        return self.n_players if self._among is None else self._among
 
     @property
     def n_games(self) -> int:
@@ -174,8 +184,9 @@ class SupportGraph:
         self, supports: Iterable[Iterable[int]], n_players: int | None = None, *, merge: bool = True
     ) -> SupportGraph:
         """The same test rows with other supports."""
+        among = self._among if n_players is None else None
         n_players = self.n_players if n_players is None else n_players
-        found = SupportGraph(supports, n_players, merge=merge, sources=self.sources)
+        found = SupportGraph(supports, n_players, merge=merge, sources=self.sources, among=among)
         if self.bundles is None:
             found.bundles = None
         return found

@@ -56,6 +56,8 @@ class Plan:
         What would take less time, if it takes longer than a minute.
     model, score, support, trainer : str
     notes : list of str
+    memory : int or None
+        Bytes that the run takes at most, beyond what Python and its libraries do, where rows lie in parts.
     """
 
     n_rows: int
@@ -77,6 +79,7 @@ class Plan:
     support: str
     trainer: str
     notes: list[str] = field(default_factory=list)
+    memory: int | None = None
 
     def __repr__(self) -> str:
         levels, sizes = self.levels, self.support_sizes
@@ -98,6 +101,10 @@ class Plan:
             f"  distinct subsets  {in_words(levels.lsmr)}{error}; {levels.reused:.1%} of the subsets are reused",
             f"  distinct subsets per test row, over the first test rows: {growth}",
         ]
+        if self.memory is not None:
+            lines.append(
+                f"  memory   at most about {self.memory / 1e9:.1f} GB, beside that of Python and its libraries"
+            )
         if self.faster:
             lines.append(f"  {self.faster}")
         return "\n".join(lines + [f"  note     {note}" for note in self.notes])
@@ -199,6 +206,7 @@ def plan(
         on_error=on_error,
         owners=owners,
         progress=progress,
+        in_parts=True,
     )
     problem.check_seeds(seeds)
     graph, bench = problem.graph, Bench(problem.trainer)
@@ -211,7 +219,8 @@ def plan(
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
     longest = max(longest, 0.0 if target is None else target.seconds)
     return Plan(
-        n_rows=graph.n_players,
+        n_rows=graph.n_all,
+        memory=problem.memory,
         n_tests=graph.n_tests,
         n_games=graph.n_games,
         support_sizes=graph.support_sizes,

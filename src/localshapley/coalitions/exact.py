@@ -145,7 +145,7 @@ def count_levels(graph: SupportGraph, *, seed: int = 0) -> Levels:
         first = SupportGraph([graph.support(i) for i in range(t)], graph.n_players)
         growth.append((t, count_distinct(first, seed=seed)[0] if t < graph.n_tests else lsmr))
     return Levels(
-        global_=graph.n_tests * graph.n_players * 2**graph.n_players,
+        global_=graph.n_tests * graph.n_all * 2**graph.n_all,
         local=sum(n * 2**n for n in sizes),
         subset_centric=sum(2**n for n in sizes),
         lsmr=lsmr,

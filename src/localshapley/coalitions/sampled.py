@@ -69,10 +69,12 @@ class Collection:
     """
 
     def __init__(self, graph: SupportGraph, seed: int, cells: Cells | None = None) -> None:
-        random = np.random.default_rng([seed, graph.n_players])
+        bits = np.random.PCG64([seed, graph.n_all])
+        random = np.random.Generator(bits)
         self.graph = graph
         self.n_rows = 0
         self.words = random.integers(2**64, size=(graph.n_players, 2), dtype=np.uint64)
+        bits.advance(2 * (graph.n_all - graph.n_players))  # the words of players that were left out
         self.streams = random.integers(2**64, size=graph.n_games, dtype=np.uint64)
         self.table = np.full(64, -1, dtype=np.int64)
         self.keys = np.zeros((16, 2), dtype=np.uint64)

@@ -56,7 +56,7 @@ def fitting(data: Data, estimator: Any) -> Data:
             "model takes a precomputed kernel: X must be the square matrix between the training rows, X_test that of "
             f"test rows by training rows; X has shape {data.X.shape}."
         )
-    if isinstance(data.X, pd.DataFrame) and are_numbers(data.X) and not _reads_names(estimator):
+    if isinstance(data.X, pd.DataFrame) and are_numbers(data.X) and not reads_names(estimator):
         data = replace(data, X=as_array("X", data.X), X_test=as_array("X_test", data.X_test))
     for name, table in (("X", data.X), ("X_test", data.X_test)):
         values = numbers_in(table)
@@ -94,7 +94,7 @@ def _takes_missing(estimator: Any) -> bool:
     return _takes_missing(model)
 
 
-def _reads_names(estimator: Any) -> bool:
+def reads_names(estimator: Any) -> bool:
     """Whether there are other estimators inside, which may read columns by name; trees do not."""
     inside = [value for value in estimator.get_params(deep=True).values() if hasattr(value, "get_params")]
     return not all(isinstance(value, BaseDecisionTree) for value in inside)

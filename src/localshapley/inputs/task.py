@@ -39,6 +39,10 @@ class Task:
         Score of the empty coalition on every test row; None follows the convention.
     seed : int
         Seed for estimators that leave their `random_state` open.
+    mean : float or None
+        Mean of `y` over all rows, where these are only some of them.
+    centre : array of shape (n_features,) or None
+        Mean of `X` over all rows, where these are only some of them and the model subtracts it.
     """
 
     X: Any
@@ -50,6 +54,13 @@ class Task:
     score: Score
     empty: float | None = None
     seed: int = 0
+    mean: float | None = None
+    centre: Floats | None = None
+
+    @property
+    def guess(self) -> float:
+        """What a regressor predicts that has learnt nothing: the mean of `y`."""
+        return float(self.y.mean()) if self.mean is None else self.mean
 
     @property
     def n_outputs(self) -> int:
@@ -103,7 +114,7 @@ class Task:
         silent = ~answered & (outcome == UNKNOWN)
         nothing = silent | (outcome == NOTHING)
         if self.classes is None:
-            prediction[nothing] = float(self.y.mean())
+            prediction[nothing] = self.guess
         else:
             prediction[nothing] = 0
             if self.score.source == "label":

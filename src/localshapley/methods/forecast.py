@@ -111,7 +111,8 @@ def until_target(
         chosen = np.zeros(n_tests, dtype=bool)
         chosen[np.random.default_rng(settings.seed).choice(n_tests, n, replace=False)] = True
         supports = [graph.support(t) if chosen[t] else graph.support(t)[:0] for t in range(n_tests)]
-        pilot = _Pilot(SupportGraph(supports, graph.n_players), bench, replace(settings, per_test=True))
+        few = SupportGraph(supports, graph.n_players, among=graph.n_all)
+        pilot = _Pilot(few, bench, replace(settings, per_test=True))
         share = n / n_tests
         growth = (pilot.relative_error(share) / aim) ** 2
     if pilot.n_rounds == 1:

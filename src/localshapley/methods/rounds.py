@@ -86,7 +86,7 @@ class Rounds(Run):
         self.nothing, self.whole = np.zeros((2, graph.n_tests))
         self.n_slots, n_games = len(graph.players), graph.n_games
         self.game_of_slot = np.repeat(np.arange(n_games), graph.sizes)
-        self._random = np.random.default_rng([seed, graph.n_players])
+        self._random = np.random.default_rng([seed, graph.n_all])
         self._ends = True
         self._queue: AnyArray = np.array([(g, k) for g in range(n_games) for k in sorted({0, int(graph.sizes[g])})])
         self._given = self._answered = 0

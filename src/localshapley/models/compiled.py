@@ -55,6 +55,8 @@ class CompiledTrainer(Trainer):
     irrelevant: ClassVar[frozenset[str]] = frozenset()
     """Settings that do not change the trained model, or not beyond the solver's tolerance."""
     takes_sparse: ClassVar[bool] = False
+    centres: ClassVar[bool] = False
+    """Whether it subtracts the mean of all rows, which `Task.centre` gives where only some of them are there."""
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         self.name = f"{type(estimator).__name__} (compiled)"

@@ -43,6 +43,7 @@ class LeastSquaresTrainer(CompiledTrainer):
     }
     irrelevant = frozenset({"copy_X", "n_jobs"})
     kernels = ("fit_least_squares",)
+    centres: ClassVar[bool] = True
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         super().__init__(estimator, task, n_jobs)
@@ -70,6 +71,7 @@ class LassoTrainer(CompiledTrainer):
     }
     irrelevant = frozenset({"copy_X", "random_state", "warm_start"})
     kernels = ("fit_lasso",)
+    centres: ClassVar[bool] = True
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:
         super().__init__(estimator, task, n_jobs)
@@ -87,6 +89,8 @@ class LassoTrainer(CompiledTrainer):
 
 class _LinearTrainer(PairTrainer):
     """What linear models share: rows, and inner products of those that have occurred in coalitions."""
+
+    centres: ClassVar[bool] = True
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_pairs: int = MAX_PAIRS) -> None:
         super().__init__(estimator, task, n_jobs, max_pairs=max_pairs)
@@ -224,5 +228,5 @@ def _tables(task: Task, centred: bool) -> tuple[Floats, Floats]:
     X, X_test = plain(task.X), plain(task.X_test)
     if not centred:
         return X, X_test
-    middle = X.mean(axis=0)
+    middle = X.mean(axis=0) if task.centre is None else task.centre
     return X - middle, X_test - middle

@@ -59,12 +59,12 @@ def transformed(task: Task, before: Pipeline) -> Task:
         raise RefusedByModelError(
             f"the steps before the model, {on_one_line(before)}, cannot be trained on all of X and y: {error}"
         ) from error
-    return replace(task, X=_as_table(X), X_test=_as_table(X_test))
+    return replace(task, X=as_table(X), X_test=as_table(X_test))
 
 
 def names_of_steps(before: Pipeline) -> str:
     """The steps, by their classes: "SimpleImputer and StandardScaler"."""
-    *names, last = [type(step).__name__ for _, step in _flat(before)] or ["nothing"]
+    *names, last = [type(step).__name__ for _, step in flat(before)] or ["nothing"]
     return f"{', '.join(names)} and {last}" if names else last
 
 
@@ -77,7 +77,7 @@ def steps_that_read_labels(before: Pipeline, task: Task, n_rows: int = 300) -> l
     rows = np.sort(random.permutation(len(task.y))[:n_rows])
     X, y = _safe_indexing(task.X, rows), task.y[rows]
     found: list[str] = []
-    for _, step in _flat(seeded(before, task.seed)):
+    for _, step in flat(seeded(before, task.seed)):
         try:
             with warnings.catch_warnings(action="ignore"):
                 shuffled = clone(step).fit_transform(X, random.permutation(y))
@@ -89,12 +89,12 @@ def steps_that_read_labels(before: Pipeline, task: Task, n_rows: int = 300) -> l
     return found
 
 
-def _flat(pipeline: Pipeline) -> list[tuple[str, Any]]:
+def flat(pipeline: Pipeline) -> list[tuple[str, Any]]:
     """All steps that do something, also those of pipelines within it."""
     found = []
     for name, step in pipeline.steps:
         if isinstance(step, Pipeline):
-            found += _flat(step)
+            found += flat(step)
         elif hasattr(step, "fit"):
             found.append((name, step))
     return found
@@ -115,14 +115,14 @@ def _equal(one: Any, two: Any) -> bool:
     return pd.DataFrame(np.asarray(one)).equals(pd.DataFrame(np.asarray(two)))
 
 
-def _as_table(found: Any) -> Any:
+def as_table(found: Any) -> Any:
     """What a step gives, as an array where it can be one, else as it is."""
     if sparse.issparse(found):
         return sparse.csr_matrix(found)
     if isinstance(found, pd.DataFrame):
         return as_array("X", found) if are_numbers(found) else found
     if hasattr(found, "to_pandas"):  # polars
-        return _as_table(found.to_pandas())
+        return as_table(found.to_pandas())
     found = np.asarray(found)
     return found if found.ndim == 2 else found.reshape(len(found), -1)
 

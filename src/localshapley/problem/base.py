@@ -46,6 +46,10 @@ class Problem:
         How good the reference models are on test rows.
     oob_scores : callable
         Gives the scores of the rows out of bag, if they test each other in this way.
+    among : int or None
+        Number of all rows, where the players are only those that are in a support, and `ids` are their numbers.
+    memory : int or None
+        Bytes that finding and holding these rows takes at most.
     """
 
     graph: SupportGraph
@@ -60,6 +64,8 @@ class Problem:
     digests: Callable[[], Digests | None] = lambda: None
     skill: Skill | None = None
     oob_scores: Callable[[], Floats | None] = lambda: None
+    among: int | None = None
+    memory: int | None = None
 
     def check_seeds(self, seeds: int | None) -> None:
         """Refuse several seeds of a model that does not draw random numbers."""

@@ -61,18 +61,25 @@ def find_supports(
             trials.append(try_out(reference, task, n_predicted))
     if is_judged and task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
-    if support is None:
-        support, induced = default_support(final_step(reference))
-        note = (
-            f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
-            f"so {support} was used; locality_gap() estimates what that misses."
-        )
-        if not induced and note not in notes:
-            notes.append(note)
+    support = support_for(reference, support, notes)
     found = support(_space(reference, task, raw, raw_test))
     if is_judged and searched_twice:
         trials.append(try_out_near(reference, task, n_predicted, found))
     return support, found
+
+
+def support_for(estimator: Any, support: Support | None, notes: list[str]) -> Support:
+    """The support that was given, or the one that belongs to the model."""
+    if support is not None:
+        return support
+    support, induced = default_support(final_step(estimator))
+    note = (
+        f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
+        f"so {support} was used; locality_gap() estimates what that misses."
+    )
+    if not induced and note not in notes:
+        notes.append(note)
+    return support
 
 
 def find_by_folds(
@@ -132,10 +139,10 @@ def _space(reference: Any, task: Task, raw: Any, raw_test: Any) -> Space:
             X, X_test = model[:-1].transform(X), model[:-1].transform(X_test)
         model = model.steps[-1][1]
     frames = (X, X_test) if isinstance(X, pd.DataFrame) else None
-    return Space(_as_rows(X), _as_rows(X_test), raw, raw_test, task.y, final_step(reference), task.seed, frames)
+    return Space(as_rows(X), as_rows(X_test), raw, raw_test, task.y, final_step(reference), task.seed, frames)
 
 
-def _as_rows(table: Any) -> Any:
+def as_rows(table: Any) -> Any:
     """Rows as an array or a CSR matrix."""
     if sparse.issparse(table):
         return sparse.csr_matrix(table)

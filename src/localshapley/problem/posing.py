@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
-from localshapley.games import SupportGraph
-from localshapley.inputs.boosting import note_on_splits
 from localshapley.inputs.data import known_table
-from localshapley.inputs.folds import order_of_tests, tested_rows
+from localshapley.inputs.folds import order_of_tests
 from localshapley.inputs.indexes import check_order, index_of
 from localshapley.inputs.loud import note_of_loud_rows
-from localshapley.inputs.model import final_step, on_one_line
+from localshapley.inputs.lying import parts_of, tests_in_memory
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task
 from localshapley.models.cluster import need_workers
 from localshapley.models.fixed import Fixed
-from localshapley.models.folds import FoldsTrainer
 from localshapley.models.owners import Owners, OwnersTrainer
 from localshapley.models.pipelines import (
     note_on_steps,
@@ -33,9 +29,11 @@ from localshapley.problem.checking import check
 from localshapley.problem.copies import notes_on_copies
 from localshapley.problem.finding import find_by_folds, find_supports, of_fold
 from localshapley.problem.fixed import pose_fixed
-from localshapley.problem.references import MAX_PREDICTED, Trial, skill_of
+from localshapley.problem.making import make_problem
+from localshapley.problem.parts import pose_parts, refuse_what_needs_all_rows
+from localshapley.problem.references import MAX_PREDICTED, Trial
 from localshapley.progress import ProgressSetting
-from localshapley.store.contents import Contents, contents_of_folds, contents_of_task, describe
+from localshapley.store.contents import Contents, describe
 from localshapley.supports.base import Support
 
 
@@ -56,10 +54,12 @@ def pose(
     owners: Any = None,
     progress: ProgressSetting = False,
     judge: bool = True,
+    in_parts: bool = False,
 ) -> RowsProblem:
     """Check the arguments of `value`, train the reference models and find the games.
 
-    Without `judge`, reference models are trained only where supports need them, and their skill is not known.
+    Without `judge`, reference models are trained only where supports need them, and their skill is not known. With
+    `in_parts` the players may be some of the rows only, where these lie in parts.
     """
     check_n_jobs(n_jobs)
     if on_error not in ("raise", "skip"):
@@ -68,6 +68,14 @@ def pose(
         raise InvalidArgumentError(
             f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
         )
+    lying = parts_of(X, y)
+    if lying is not None:
+        X_test, y_test = tests_in_memory(X_test, y_test, lying)
+        if not lying.is_small:
+            settings = {"score": score, "empty": empty, "seed": seed, "n_jobs": n_jobs, "on_error": on_error}
+            refuse_what_needs_all_rows(cv=cv, owners=owners, in_parts=in_parts)
+            return pose_parts(lying, X_test, y_test, model, support, progress=progress, **settings)
+        X, y = lying.whole()
     raw, raw_test = known_table(X), known_table(X_test)
     checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
     task, estimator, notes = checked.task, checked.model.estimator, checked.notes
@@ -101,39 +109,7 @@ def pose(
         support, found = find_by_folds(
             support, parts, last.estimator, raw, checked.folds, notes, trials, progress, n_predicted
         )
-    sources = None if checked.folds is None else tested_rows(checked.folds)
-    graph = SupportGraph(found, task.X.shape[0], sources=sources)
-    empty_supports = int((graph.support_sizes == 0).sum())
-    if empty_supports:
-        notes.append(
-            f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
-            f"a larger support ({support.larger()}) would reach them."
-        )
-    notes += [note] if (note := note_on_splits(final_step(last.estimator), graph.support_sizes)) else []
-    make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
-    if before is None or checked.folds is None:
-        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer.name)
-    else:
-        order = order_of_tests(checked.folds)
-        trainer = FoldsTrainer([make_trainer(part) for part in parts], checked.folds, order, task)
-        contents = partial(contents_of_folds, parts, checked.folds, order, task, estimator, trainer.name)
-    notes += [trainer.note] if trainer.note else []
-    problem = RowsProblem(
-        graph=graph,
-        trainer=trainer,
-        model=on_one_line(estimator),
-        score=task.score.name,
-        support=repr(support),
-        contents=contents,
-        ids=checked.ids,
-        notes=notes,
-        digests=checked.digests,
-        skill=skill_of(trials, task),
-        task=task,
-        source=support,
-        estimator=estimator,
-        folds=checked.folds,
-    )
+    problem = make_problem(checked, task, parts, last, support, found, trials, n_jobs=n_jobs, on_error=on_error)
     return problem if held is None else _of_owners(problem, held)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -13,6 +14,7 @@ from sklearn.metrics import pairwise_distances
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole, extremes
+from localshapley.supports.parted import PartedRows
 
 
 @dataclass(frozen=True)
@@ -22,9 +24,10 @@ class Space:
     Attributes
     ----------
     X, X_test : array or CSR matrix of shape (n_rows, n_features)
-        The rows in the space of the model: what a pipeline hands to its last step.
+        The rows in the space of the model: what a pipeline hands to its last step. Training rows that lie in parts are
+        `PartedRows`.
     raw, raw_test : any
-        The rows as the user gave them.
+        The rows as the user gave them, or `PartedRows`.
     y : array of shape (n_rows,)
     reference : estimator
         The model (last step of the pipeline) trained on all rows.
@@ -70,6 +73,11 @@ class Support(ABC):
         """Whether the support refers to particular rows, so that it cannot be used for the folds of a table."""
         return False
 
+    @property
+    def takes_parts(self) -> bool:
+        """Whether it can be found in rows that lie in parts; `find` then gets `PartedRows`."""
+        return False
+
     def __post_init__(self) -> None:
         check_whole(f"{type(self).__name__}(max_size=...)", self.max_size, optional=True)
 
@@ -97,12 +105,17 @@ class Support(ABC):
 
 def _nearest_first(supports: list[Indices], space: Space, max_size: int) -> list[Indices]:
     """Cut supports to their `max_size` rows nearest to the test row (by Euclidean distance)."""
-    out = []
-    if max((len(rows) for rows in supports), default=0) > max_size:
-        check_finite(space, "max_size")
+    if max((len(rows) for rows in supports), default=0) <= max_size:
+        return supports
+    check_finite(space, "max_size")
+    X, out = space.X, []
+    places: Sequence[AnyArray] = supports
+    if isinstance(X, PartedRows):
+        together = np.unique(np.concatenate(supports))
+        X, places = X.gather(together), [np.searchsorted(together, rows) for rows in supports]
     for t, rows in enumerate(supports):
         if len(rows) > max_size:
-            distance = pairwise_distances(space.X[rows], space.X_test[t : t + 1])[:, 0]
+            distance = pairwise_distances(X[places[t]], space.X_test[t : t + 1])[:, 0]
             rows = rows[np.argsort(distance, kind="stable")[:max_size]]
         out.append(rows)
     return out
@@ -125,5 +138,7 @@ def are_finite(space: Space) -> bool:
 
 
 def _is_finite(X: Any) -> bool:
+    if isinstance(X, PartedRows):
+        return True  # looked at part by part
     values = np.asarray(X.data if sparse.issparse(X) else X)
     return values.dtype.kind in "biu" or (values.dtype.kind == "f" and bool(np.isfinite(extremes(values)).all()))

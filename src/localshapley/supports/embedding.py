@@ -17,7 +17,7 @@ from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole
 from localshapley.supports.base import Space, Support
-from localshapley.supports.nearest import nearest_rows
+from localshapley.supports.parted import PartedRows, nearest_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,6 +76,11 @@ class Embedding(Support):
         return self.encoder is None
 
     @property
+    def takes_parts(self) -> bool:
+        """Where there is an encoder, or the vectors themselves."""
+        return self.encoder is not None
+
+    @property
     def names_rows(self) -> bool:
         """Where the vectors themselves are given."""
         return isinstance(self.encoder, tuple | list)
@@ -95,12 +100,17 @@ class Embedding(Support):
             encoded = tuple(self.encoder)
         else:
             encode = _encoding(self.encoder)
+            if isinstance(space.raw, PartedRows):
+                test = _as_vectors(encode(space.raw_test))
+                vectors = space.raw.encoded(_Vectors(encode), test.shape[1])
+                return nearest_rows(vectors, test, self.n, self.metric)
             encoded = (encode(space.raw), encode(space.raw_test))
         train, test = (_as_vectors(e) for e in encoded)
         for name, vectors, rows in (("training", train, space.raw), ("test", test, space.raw_test)):
-            if vectors.shape[0] != np.shape(rows)[0]:
+            n_rows = rows.shape[0] if isinstance(rows, PartedRows) else np.shape(rows)[0]
+            if vectors.shape[0] != n_rows:
                 raise InvalidArgumentError(
-                    f"Embedding(encoder=...) gave {vectors.shape[0]} vectors for {np.shape(rows)[0]} {name} rows; "
+                    f"Embedding(encoder=...) gave {vectors.shape[0]} vectors for {n_rows} {name} rows; "
                     "it must give one vector per row, in the same order."
                 )
         if train.shape[1] != test.shape[1]:
@@ -135,6 +145,16 @@ def _encoding(encoder: Any) -> Callable[[Any], Any]:
         return partial(encode, encoder)
     function: Callable[[Any], Any] = getattr(encoder, "transform", encoder)
     return function
+
+
+@dataclass(frozen=True)
+class _Vectors:
+    """From rows to vectors, in a form that travels to other processes."""
+
+    encode: Callable[[Any], Any]
+
+    def __call__(self, rows: Any) -> Any:
+        return _as_vectors(self.encode(rows))
 
 
 def _as_vectors(encoded: Any) -> Any:

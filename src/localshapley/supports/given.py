@@ -43,6 +43,11 @@ class Random(Support):
         super().__post_init__()
         check_whole("Random(n=...)", self.n)
 
+    @property
+    def takes_parts(self) -> bool:
+        """Always: no row is looked at."""
+        return True
+
     def find(self, space: Space) -> list[Indices]:
         """Draw the rows of every test row; the same for the same seed."""
         rng = np.random.default_rng(space.seed)
@@ -76,6 +81,11 @@ class Given(Support):
     @property
     def names_rows(self) -> bool:
         """Always: the lists are of one set of test rows."""
+        return True
+
+    @property
+    def takes_parts(self) -> bool:
+        """Always: no row is looked at."""
         return True
 
     def find(self, space: Space) -> list[Indices]:

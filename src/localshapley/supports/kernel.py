@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Indices
+from localshapley.inputs.moments import Moments
 from localshapley.inputs.numbers import check_number
-from localshapley.search import within
 from localshapley.supports.base import Space, Support, check_finite
+from localshapley.supports.parted import PartedRows, rows_within
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,11 +38,16 @@ class Kernel(Support):
         if self.gamma not in (None, "scale", "auto"):
             check_number("Kernel(gamma=...)", self.gamma, above=0)
 
+    @property
+    def takes_parts(self) -> bool:
+        """Always."""
+        return True
+
     def find(self, space: Space) -> list[Indices]:
         """Find the kernel neighbours of every test row."""
         check_finite(space, "supports.Kernel")
         gamma = self._gamma(space)
-        return within(space.X, space.X_test, float(np.sqrt(-np.log(self.threshold) / gamma)))
+        return rows_within(space.X, space.X_test, float(np.sqrt(-np.log(self.threshold) / gamma)))
 
     def _gamma(self, space: Space) -> float:
         gamma: Any = self.gamma if self.gamma is not None else getattr(space.reference, "gamma", "scale")
@@ -74,10 +80,15 @@ class CompactKernel(Support):
         super().__post_init__()
         check_number("CompactKernel(bandwidth=...)", self.bandwidth, above=0)
 
+    @property
+    def takes_parts(self) -> bool:
+        """Always."""
+        return True
+
     def find(self, space: Space) -> list[Indices]:
         """Find the rows within the bandwidth of every test row."""
         check_finite(space, "supports.CompactKernel")
-        return within(space.X, space.X_test, self.bandwidth)
+        return rows_within(space.X, space.X_test, self.bandwidth)
 
     def larger(self) -> str:
         """A support with a bandwidth half as large again."""
@@ -87,7 +98,5 @@ class CompactKernel(Support):
 def _variance(X: Any) -> float:
     """Variance of all entries, as scikit-learn's ``gamma="scale"`` has it."""
     if sparse.issparse(X):
-        variance = float(X.multiply(X).mean() - X.mean() ** 2)
-    else:
-        variance = float(np.asarray(X, dtype=np.float64).var())
-    return variance
+        return float(X.multiply(X).mean() - X.mean() ** 2)
+    return (X.moments() if isinstance(X, PartedRows) else Moments.of(X, X[0])).variance_of_all

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 from sklearn.neighbors import VALID_METRICS
 from sklearn.preprocessing import StandardScaler
 
 from localshapley.arrays import Indices
 from localshapley.errors import unknown_name
-from localshapley.inputs.memory import check_memory
+from localshapley.inputs.moments import Moments
 from localshapley.inputs.numbers import check_number, check_whole
-from localshapley.search import nearest, within
 from localshapley.supports.base import Space, Support, check_finite
+from localshapley.supports.parted import PartedRows, nearest_rows, rows_within
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,13 +49,17 @@ class Nearest(Support):
         check_whole("Nearest(n=...)", self.n)
         _check_metric("Nearest", self.metric)
 
+    @property
+    def takes_parts(self) -> bool:
+        """Always."""
+        return True
+
     def find(self, space: Space) -> list[Indices]:
         """Find the nearest rows of every test row; all rows where there are fewer than `n`."""
         check_finite(space, "supports.Nearest")
         X, X_test = space.X, space.X_test
         if self.standardise:
-            scaler = StandardScaler(with_mean=not sparse.issparse(X)).fit(X)
-            X, X_test = scaler.transform(X), scaler.transform(X_test)
+            X, X_test = _standardised(X, X_test)
         return nearest_rows(X, X_test, self.n, self.metric, self.metric_params)
 
     def larger(self) -> str:
@@ -86,10 +89,15 @@ class Radius(Support):
         check_number("Radius(r=...)", self.r, above=0)
         _check_metric("Radius", self.metric)
 
+    @property
+    def takes_parts(self) -> bool:
+        """Always."""
+        return True
+
     def find(self, space: Space) -> list[Indices]:
         """Find the rows within the radius of every test row."""
         check_finite(space, "supports.Radius")
-        return within(space.X, space.X_test, self.r, metric=self.metric, metric_params=self.metric_params)
+        return rows_within(space.X, space.X_test, self.r, self.metric, self.metric_params)
 
     def larger(self) -> str:
         """A support with a radius half as large again."""
@@ -102,9 +110,13 @@ def _check_metric(owner: str, metric: Any) -> None:
         raise unknown_name(f"{owner}(metric=...)", metric, known)
 
 
-def nearest_rows(
-    X: Any, X_test: Any, n: int, metric: Any = "euclidean", metric_params: dict[str, Any] | None = None
-) -> list[Indices]:
-    """Rows of `X` nearest to each row of `X_test`, nearest first."""
-    check_memory(f"a support of {n} nearest rows", 16 * min(n, X.shape[0]) * X_test.shape[0], "use a smaller one")
-    return list(nearest(X, X_test, n, metric=metric, metric_params=metric_params).rows.astype(np.int32))
+def _standardised(X: Any, X_test: Any) -> tuple[Any, Any]:
+    """Rows and test rows with the columns of `X` brought to mean 0 and variance 1; sparse ones keep their means."""
+    if sparse.issparse(X):
+        scaler = StandardScaler(with_mean=False).fit(X)
+        return scaler.transform(X), scaler.transform(X_test)
+    if isinstance(X, PartedRows):
+        moments = X.moments()
+        return X.encoded(moments.standardised, X.shape[1]), moments.standardised(X_test)
+    moments = Moments.of(X, X[0])
+    return moments.standardised(X), moments.standardised(X_test)

@@ -106,6 +106,7 @@ def _header(v: Valuation, names: list[Any]) -> dict[str, Any]:
         "cost": asdict(v.cost),
         "levels": None if v.counted is None else {k: _as_text(n) for k, n in asdict(v.counted).items()},
         "skill": None if v.skill is None else asdict(v.skill),
+        "among": v.among,
         "columns": None if v.digests is None else v.digests.columns,
         "names": [None if name is None else str(name) for name in names],
         **{name: getattr(v, name) for name in texts},

@@ -51,12 +51,14 @@ def fields_of(source: Any) -> dict[str, Any]:
     if b"localshapley" not in meta:
         raise ValueError("no valuation header")
     header = _header(_json(meta, b"localshapley"))
-    columns, names = header.pop("columns"), header.pop("names")
+    columns, names, among = header.pop("columns"), header.pop("names"), header["among"]
     if table.num_rows == 0:
         raise ValueError("it has no rows")
     sizes = _whole("support_sizes", _json(meta, b"localshapley.support_sizes"), most=table.num_rows)
     if len(sizes) == 0:
         raise ValueError("it has no test rows")
+    ids = _index(table, names) if _text(meta, b"localshapley.has_ids") == "1" else None
+    _require(among is None or _are_rows(ids, among), "among", "the number of all rows, of which there are some", among)
     return {
         **header,
         "values": _floats(table, "value"),
@@ -64,7 +66,7 @@ def fields_of(source: Any) -> dict[str, Any]:
         "n_tests": _whole("n_tests", _column(table, "n_tests"), most=len(sizes)),
         "support_sizes": sizes,
         "per_test": _per_test(table, len(sizes)),
-        "ids": _index(table, names) if _text(meta, b"localshapley.has_ids") == "1" else None,
+        "ids": ids,
         "origin": _origin(table, meta, table.num_rows, len(sizes)),
         "spread": _singles(table, "spread"),
         "spread_tests": _singles(table, "spread_tests", least=2),
@@ -119,6 +121,8 @@ def _header(found: Any) -> dict[str, Any]:
     columns, names = found.get("columns"), found.get("names")
     _require(columns is None or _are_texts(columns), "columns", "a list of texts", columns)
     _require(names is None or _are_texts([n for n in names if n is not None]), "names", "a list of texts", names)
+    among = found.get("among")
+    _require(among is None or (isinstance(among, int) and 0 < among < 2**31), "among", "a number of rows", among)
     older = [UNCHECKED] if found["format"] == FIRST_FORMAT and UNCHECKED not in notes else []
     return {
         **texts,
@@ -127,6 +131,7 @@ def _header(found: Any) -> dict[str, Any]:
         "cost": _cost(found.get("cost")),
         "counted": None if found.get("levels") is None else _levels(found["levels"]),
         "skill": Skill.from_dict(found.get("skill")),
+        "among": among,
         "columns": columns,
         "names": names,
     }
@@ -135,6 +140,14 @@ def _header(found: Any) -> dict[str, Any]:
 def _require(right: bool, name: str, what: str, got: Any) -> None:
     if not right:
         raise ValueError(f"its {name} must be {what}; got {str(got)[:50]!r}")
+
+
+def _are_rows(ids: pd.Index | None, among: int) -> bool:
+    """Whether names of rows are their numbers, ascending."""
+    if ids is None or ids.dtype.kind not in "iu":
+        return False
+    rows = ids.to_numpy()
+    return bool(rows[0] >= 0 and rows[-1] < among and (np.diff(rows) > 0).all())
 
 
 def _are_texts(found: Any) -> bool:

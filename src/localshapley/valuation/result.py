@@ -19,6 +19,7 @@ from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, Digests, History, Origin
 from localshapley.valuation.skill import Skill
+from localshapley.valuation.sparse import over_all_rows
 from localshapley.wording import printable
 
 if TYPE_CHECKING:
@@ -80,6 +81,9 @@ class Valuation:
         With ``cv="oob"``: how the trees whose bag a row is not in score on it, with all their rows in the leaves. For a
         classifier that is the probability of the row's own label. A row that is in every bag is scored as if nothing
         had been learnt.
+    among : int or None
+        Number of all rows, where the result has only those that are in a support, because nearly all of very many rows
+        that lie in parts are worth 0; `ids` are then the numbers of its rows. See `over_all_rows`.
     """
 
     values: Floats
@@ -108,6 +112,7 @@ class Valuation:
     digests: Digests | None = None
     skill: Skill | None = None
     oob_scores: Floats | None = None
+    among: int | None = None
 
     @property
     def levels(self) -> Levels | None:
@@ -204,6 +209,10 @@ class Valuation:
         size = float(np.linalg.norm(self.values))
         return float(np.linalg.norm(self.stderr)) / size if size > 0 else 0.0
 
+    def over_all_rows(self) -> Valuation:
+        """The valuation with a value for every row, where it has only the rows that are in a support."""
+        return over_all_rows(self)
+
     def to_frame(self) -> pd.DataFrame:
         """Values as a table with the index of the user's rows: value, the standard errors that are known, n_tests."""
         import pandas as pd
@@ -251,8 +260,9 @@ class Valuation:
         what = self.unit if self.unit == "owner" else f"training {self.unit}"
         tests = "node" if self.unit == "node" else "row"
         sure = in_words(self)
+        of_all = "" if self.among is None else f" of {self.among:,} (no other is in a support: worth 0)"
         lines = [
-            f"Valuation of {len(self.values)} {what}s over {len(self.support_sizes)} test {tests}s",
+            f"Valuation of {len(self.values)} {what}s{of_all} over {len(self.support_sizes)} test {tests}s",
             *([f"  sure     {sure}"] if sure else []),
             f"  model    {self.model}",
             f"  score    {self.score}, summed over the test {tests}s",

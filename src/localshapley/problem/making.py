@@ -1,0 +1,91 @@
+"""From checked rows and their supports to a problem: games and a trainer."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from localshapley.arrays import Indices
+from localshapley.games import SupportGraph
+from localshapley.inputs.boosting import note_on_splits
+from localshapley.inputs.folds import order_of_tests, tested_rows
+from localshapley.inputs.model import final_step, on_one_line
+from localshapley.inputs.task import Task
+from localshapley.models.folds import FoldsTrainer
+from localshapley.models.model import Model
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.checking import Checked
+from localshapley.problem.references import Trial, skill_of
+from localshapley.store.contents import contents_of_folds, contents_of_task
+from localshapley.supports.base import Support
+
+
+def make_problem(
+    checked: Checked,
+    task: Task,
+    parts: list[Task],
+    last: Model,
+    support: Support,
+    found: list[Indices],
+    trials: list[Trial],
+    *,
+    n_jobs: int | None,
+    on_error: str,
+    **more: Any,
+) -> RowsProblem:
+    """Put games and trainer together.
+
+    Parameters
+    ----------
+    checked : Checked
+    task : Task
+        Behind the steps that are fitted once, if there are no folds.
+    parts : list of Task
+        The tasks of the folds, behind these steps.
+    last : Model
+        What coalitions train.
+    support, found
+        Where the supports came from, and the support of each test row.
+    trials : list of Trial
+        What reference models predict.
+    more
+        Further fields of the problem.
+    """
+    estimator, folds, notes = checked.model.estimator, checked.folds, checked.notes
+    sources = None if folds is None else tested_rows(folds)
+    graph = SupportGraph(found, task.X.shape[0], sources=sources, among=more.get("among"))
+    empty_supports = int((graph.support_sizes == 0).sum())
+    if empty_supports:
+        notes.append(
+            f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
+            f"a larger support ({support.larger()}) would reach them."
+        )
+    notes += [note] if (note := note_on_splits(final_step(last.estimator), graph.support_sizes)) else []
+    make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
+    if checked.model.split()[0] is None or folds is None:
+        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer.name)
+    else:
+        order = order_of_tests(folds)
+        trainer = FoldsTrainer([make_trainer(part) for part in parts], folds, order, task)
+        contents = partial(contents_of_folds, parts, folds, order, task, estimator, trainer.name)
+    notes += [trainer.note] if trainer.note else []
+    described: dict[str, Any] = {
+        "ids": checked.ids,
+        "digests": checked.digests,
+        "skill": skill_of(trials, task),
+        **more,
+    }
+    return RowsProblem(
+        graph=graph,
+        trainer=trainer,
+        model=on_one_line(estimator),
+        score=task.score.name,
+        support=repr(support),
+        contents=contents,
+        notes=notes,
+        task=task,
+        source=support,
+        estimator=estimator,
+        folds=folds,
+        **described,
+    )

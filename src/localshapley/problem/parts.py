@@ -1,0 +1,231 @@
+"""Problems of rows that lie in parts: supports are found part by part, and only their rows are gathered and played."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, get_tags
+
+from localshapley.arrays import AnyArray, Ints
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import are_numbers, as_amounts, as_array
+from localshapley.inputs.loud import note_of_loud_rows
+from localshapley.inputs.model import check_decisions, final_step, reads_names, seeded, takes_kernel
+from localshapley.inputs.parts import Parts
+from localshapley.inputs.task import Task
+from localshapley.models.cluster import need_workers
+from localshapley.models.dispatch import as_model, compiled_trainer_of
+from localshapley.models.fixed import Fixed
+from localshapley.models.model import Model
+from localshapley.models.pipelines import as_table, flat, names_of_steps, peel, transformed
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.checking import check
+from localshapley.problem.copies import notes_on_copies
+from localshapley.problem.finding import as_rows, support_for
+from localshapley.problem.making import make_problem
+from localshapley.problem.references import MAX_PREDICTED, MAX_REFERENCE, Trial, skill_of, train_on_rows, try_out
+from localshapley.progress import ProgressSetting
+from localshapley.supports.base import Space, Support
+from localshapley.supports.parted import PartedRows
+from localshapley.valuation.parts import Digests
+
+COPIES_OF_PART, COPIES_OF_ROWS, BYTES_OF_PLAYER = 14, 6, 3000
+"""Memory that a part takes while it is read and searched (the next ones are read meanwhile), and gathered rows."""
+LARGE = "X is larger than memory allows for, or lies in parts"
+
+
+def pose_parts(
+    parts: Parts,
+    X_test: Any,
+    y_test: Any,
+    model: Any,
+    support: Support | None,
+    *,
+    score: Any,
+    empty: float | None,
+    seed: int,
+    n_jobs: int | None,
+    on_error: str,
+    progress: ProgressSetting,
+) -> RowsProblem:
+    """Find supports part by part, gather their rows, and pose the problem that is left.
+
+    The players are the rows that are in some support, and the first row of each class, so that there are as many
+    classes as in all rows. All other rows are worth 0.
+    """
+    labels, first = parts.distinct_labels()
+    chosen, notes = as_model(model, labels)
+    need_workers()
+    support = _check(chosen, support, notes)
+    first = first if is_classifier(chosen.estimator) else first[:0]
+    sample = _sample(parts.n_rows, seed)
+    encode, tests = _encoding(chosen, X_test, parts), as_table_like(X_test, parts)
+    space = _space(parts, encode, tests, chosen, seed, progress)
+    found = support(space)
+    rows = np.unique(np.concatenate([*found, first])).astype(np.int64)
+    together = np.union1d(rows, np.union1d(sample, first))
+    X, y = parts.gather(together)
+
+    checked = check(X, y, X_test, y_test, model=chosen, score=score, empty=empty, seed=seed)
+    here = np.searchsorted(together, rows)
+    task, of_sample = (
+        _only(checked.task, np.searchsorted(together, some)) for some in (rows, np.union1d(sample, first))
+    )
+    if task.classes is None:
+        amounts = as_amounts("y", parts.labels())
+        task, of_sample = (replace(one, mean=float(amounts.mean())) for one in (task, of_sample))
+        notes += note_of_loud_rows(replace(task, y=amounts), None, folds=False)
+    raw, raw_y, ids = _safe_indexing(X, here), y[here], pd.Index(rows, name="row")
+    notes += checked.notes
+    checked = replace(checked, task=task, ids=ids, notes=notes, digests=cache(lambda: Digests.of(raw, raw_y)))
+    notes += notes_on_copies(checked, raw, X_test, y_test)
+    before, last = chosen.split()
+    if before is not None:
+        task, of_sample = transformed(task, before), transformed(of_sample, before)
+    if getattr(compiled_trainer_of(last.estimator), "centres", False):
+        task = replace(task, centre=space.X.mean())
+    reference = train_on_rows(support, of_sample, last.estimator, notes, progress, "")
+    if of_sample.score.source in ("proba", "margin"):
+        check_decisions(reference, of_sample.score.name)
+    trials: list[Trial] = []
+    with suppress(InvalidArgumentError):  # such as too few rows for its neighbours
+        trials.append(try_out(reference, of_sample, MAX_PREDICTED))
+    if parts.n_rows > MAX_REFERENCE:
+        notes.append(
+            f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; "
+            "supports and values do not depend on it."
+        )
+    numbered = [np.searchsorted(rows, one).astype(np.int32) for one in found]
+    return make_problem(
+        checked,
+        task,
+        [],
+        last,
+        support,
+        numbered,
+        trials,
+        n_jobs=n_jobs,
+        on_error=on_error,
+        skill=skill_of(trials, of_sample),
+        among=parts.n_rows,
+        memory=_memory(parts, len(together), len(rows), task.classes is None),
+    )
+
+
+def refuse_what_needs_all_rows(*, cv: Any, owners: Any, in_parts: bool) -> None:
+    """Refuse functions and arguments that rows in parts do not go with."""
+    if not in_parts:
+        raise InvalidArgumentError(
+            f"{LARGE}, which only value() and plan() take; give rows in memory, such as a sample."
+        )
+    if cv is not None:
+        raise InvalidArgumentError(f"cv needs all rows in memory, but {LARGE}; give X_test and y_test instead.")
+    if owners is not None:
+        raise InvalidArgumentError(
+            f"owners play with all of their rows, but {LARGE}; leave owners out, and add up the values of rows with "
+            "tasks.owners."
+        )
+
+
+def _check(chosen: Model, support: Support | None, notes: list[str]) -> Support:
+    """The support to search for; refuses models and supports that need all rows."""
+    estimator = chosen.estimator
+    if isinstance(chosen, Fixed) or takes_kernel(estimator):
+        kind = "models.Fixed" if isinstance(chosen, Fixed) else "a model of a precomputed kernel"
+        raise InvalidArgumentError(f"{kind} needs all rows in memory, but {LARGE}; use another model, or fewer rows.")
+    before, _ = peel(estimator)
+    if before is not None and not all(_is_settled(step) for _, step in flat(before)):
+        raise InvalidArgumentError(
+            f"the steps before the model, {names_of_steps(before)}, would be fitted on all rows, but {LARGE}; fit them "
+            "on a sample, and freeze them: make_pipeline(FrozenEstimator(StandardScaler().fit(sample)), model), with "
+            "FrozenEstimator from sklearn.frozen."
+        )
+    wanted = support_for(estimator, support, notes)
+    if not wanted.takes_parts:
+        reason = "reads what the model has learnt from all rows" if wanted.reads_model else "needs all rows"
+        raise InvalidArgumentError(
+            f"support {wanted!r} {reason}, but {LARGE}; give a support that is a search, such as "
+            "support=supports.Nearest(20), or fewer rows in memory."
+        )
+    return wanted
+
+
+def _is_settled(step: Any) -> bool:
+    """Whether a step has nothing to learn."""
+    return isinstance(step, FrozenEstimator) or not get_tags(step).requires_fit
+
+
+@dataclass(frozen=True)
+class _Encoding:
+    """From a part of the table to its rows in the space of the model."""
+
+    by_names: bool
+    steps: Pipeline | None
+
+    def __call__(self, X: Any) -> AnyArray:
+        if isinstance(X, pd.DataFrame) and not self.by_names and are_numbers(X):
+            X = as_array("X", X)
+        rows = as_rows(X if self.steps is None else as_table(self.steps.transform(X)))
+        return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
+
+
+def _encoding(chosen: Model, X_test: Any, parts: Parts) -> _Encoding:
+    before, _ = peel(chosen.estimator)
+    by_names = reads_names(chosen.estimator)
+    X_test = as_table_like(X_test, parts)
+    if before is not None:
+        like = X_test if by_names or not isinstance(X_test, pd.DataFrame) else as_array("X_test", X_test)
+        before = seeded(before, 0).fit(like)  # nothing is learnt
+    return _Encoding(by_names, before)
+
+
+def as_table_like(X_test: Any, parts: Parts) -> Any:
+    """Test rows in the form of the parts: a frame or an array."""
+    n_columns = np.shape(X_test)[1] if np.ndim(X_test) == 2 else -1
+    if n_columns != parts.n_columns:
+        raise InvalidArgumentError(
+            f"X_test has {'no' if n_columns < 0 else n_columns} features, X has {parts.n_columns}; both need the same "
+            "columns."
+        )
+    if parts.names is None:
+        return np.asarray(X_test)
+    return X_test if isinstance(X_test, pd.DataFrame) else pd.DataFrame(np.asarray(X_test), columns=parts.names)
+
+
+def _space(parts: Parts, encode: _Encoding, X_test: Any, chosen: Model, seed: int, progress: ProgressSetting) -> Space:
+    """The space that supports are found in."""
+    tests = encode(X_test)
+    X = PartedRows(parts, (parts.n_rows, tests.shape[1]), encode, progress)
+    raw = PartedRows(parts, (parts.n_rows, parts.n_columns), _as_it_is, progress)
+    return Space(X, tests, raw, X_test, np.empty(0), final_step(chosen.estimator), seed)
+
+
+def _as_it_is(X: Any) -> Any:
+    return X
+
+
+def _sample(n_rows: int, seed: int) -> Ints:
+    """Rows on which the model is tried out."""
+    if n_rows <= MAX_REFERENCE:
+        return np.arange(n_rows)
+    return np.sort(np.random.default_rng(seed).choice(n_rows, MAX_REFERENCE, replace=False))
+
+
+def _only(task: Task, rows: Ints) -> Task:
+    codes = None if task.codes is None else task.codes[rows]
+    return replace(task, X=_safe_indexing(task.X, rows), y=task.y[rows], codes=codes)
+
+
+def _memory(parts: Parts, n_gathered: int, n_players: int, amounts: bool) -> int:
+    """Bytes that the run takes at most, beyond what Python and its libraries do, to about a third."""
+    row = 8 * parts.n_columns
+    of_rows = COPIES_OF_PART * parts.largest * row + COPIES_OF_ROWS * n_gathered * row
+    return of_rows + BYTES_OF_PLAYER * n_players + (24 * parts.n_rows if amounts else 0)

@@ -1,0 +1,83 @@
+"""Valuations of rows that lie in parts: which hold all rows, and which only those that are in a support."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from localshapley.arrays import AnyArray
+from localshapley.games import SupportGraph
+from localshapley.inputs.memory import check_memory
+
+if TYPE_CHECKING:
+    from localshapley.valuation import Valuation
+
+MANY_ROWS, FEW = 2**20, 0.1
+"""Of more rows than these, of which less than this share is in a support, only the latter are kept."""
+A = TypeVar("A", bound=AnyArray)
+
+
+def of_all_or_few(v: Valuation) -> Valuation:
+    """The valuation with all rows, unless nearly all of very many are worth 0."""
+    return v if v.among is None or (v.among > MANY_ROWS and len(v.values) < FEW * v.among) else over_all_rows(v)
+
+
+def over_all_rows(v: Valuation) -> Valuation:
+    """The same with a value for every row, 0 for those that are in no support; see `Valuation.over_all_rows`."""
+    if v.among is None or v.ids is None:
+        return v
+    n_rows, rows, history = v.among, v.ids.to_numpy(), v.history
+    wide = [one for one in (v.spread, v.spread_tests, v.spread_seed) if one is not None]
+    wide += [] if history is None else [history.values.T, history.stderr.T]
+    n_bytes = n_rows * (24 + 4 * sum(one.shape[1] for one in wide))
+    check_memory(f"a value for each of {n_rows:,} rows", n_bytes, "keep to the rows that are in a support")
+
+    def scattered(found: A | None, axis: int = 0) -> A | None:
+        if found is None:
+            return None
+        shape = list(found.shape)
+        shape[axis] = n_rows
+        out = np.zeros(shape, dtype=found.dtype)
+        out[(slice(None),) * axis + (rows,)] = found
+        return out  # type: ignore[return-value]
+
+    values, stderr, n_tests = scattered(v.values), scattered(v.stderr), scattered(v.n_tests)
+    assert values is not None
+    assert stderr is not None
+    assert n_tests is not None
+    if history is not None:
+        by_round = [scattered(one, axis=1) for one in (history.values, history.stderr)]
+        assert by_round[0] is not None
+        assert by_round[1] is not None
+        history = replace(history, values=by_round[0], stderr=by_round[1])
+    return replace(
+        v,
+        values=values,
+        stderr=stderr,
+        n_tests=n_tests,
+        per_test=None if v.per_test is None else _spread_out(v.per_test, rows, n_rows),
+        ids=None,
+        among=None,
+        origin=None,
+        spread=scattered(v.spread),
+        spread_tests=scattered(v.spread_tests),
+        spread_seed=scattered(v.spread_seed),
+        history=history,
+        games=None if v.games is None else _among_all(v.games, rows, n_rows),
+        counted=None,
+        digests=None,
+    )
+
+
+def _spread_out(by_test: sparse.csr_array, rows: AnyArray, n_rows: int) -> sparse.csr_array:
+    """Values to each test row with a column for every row."""
+    shape = (by_test.shape[0], n_rows)
+    return sparse.csr_array((by_test.data, rows[by_test.indices], by_test.indptr), shape=shape)
+
+
+def _among_all(games: SupportGraph, rows: AnyArray, n_rows: int) -> SupportGraph:
+    """The games with the players numbered among all rows."""
+    return SupportGraph([rows[games.support(t)] for t in range(games.n_tests)], n_rows, sources=games.sources)

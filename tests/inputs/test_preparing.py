@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.preparing import labels_of, prepare
@@ -54,6 +55,34 @@ def test_categories_that_share_a_feature_are_told():
     assert len(found.names) == 50 + 2
     assert any("at most 50 for a column: the rarest of 'city' share one" in step for step in found.steps)
     assert not any("share" in step for step in prepare(many[["kind"]]).steps)
+
+
+def test_texts_become_their_frequent_words():
+    texts = [f"order {i} came {'late' if i % 2 else 'broken and wet'}" for i in range(200)]
+    train = pd.DataFrame({"note": [*texts, None], "order": [f"N-{i}" for i in range(201)]})
+    found = prepare(train, pd.DataFrame({"note": ["never came", None], "order": ["x", "y"]}))
+    assert found.names == [f"note_{word}" for word in ("and", "broken", "came", "late", "order", "wet")]
+    np.testing.assert_array_equal(found.X[[0, 1, 200]], [[1, 1, 1, 0, 1, 1], [0, 0, 1, 1, 1, 0], [0] * 6])
+    np.testing.assert_array_equal(found.X_test, [[0, 0, 1, 0, 0, 0], [0] * 6])
+    assert "'note' as frequent words, at most 50 for a column" in found.steps
+    assert "left out 'order': 201 different texts in 201 rows" in found.steps
+
+
+def test_texts_without_words_that_come_again_are_left_out():
+    texts = [f"word{i} more{i} yet{i}" for i in range(100)]
+    found = prepare(pd.DataFrame({"note": texts, "size": range(100, 200)}))
+    assert found.names == ["size"]
+
+
+@pytest.mark.parametrize("date", ["2025-03-0{}", "2025-03-0{} 12:30", "2025-03-0{}T12:30:00Z"])
+def test_dates_are_numbers(date):
+    found = prepare(pd.DataFrame({"opened": [date.format(i) for i in (1, 2, 3, 5)]}))
+    np.testing.assert_allclose(found.X[:, 0], StandardScaler().fit_transform([[1.0], [2], [3], [5]])[:, 0])
+    assert "'opened' read as numbers (dates)" in found.steps
+
+
+def test_what_only_looks_like_a_date_is_a_category():
+    assert prepare(pd.DataFrame({"a": ["2025-13-01", "2025-01-02"]})).names == ["a_2025-01-02", "a_2025-13-01"]
 
 
 def test_features_have_names_of_their_own():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -21,10 +22,14 @@ from localshapley.wording import counted
 
 MAX_CATEGORIES = 50
 """Maximum number of categories of a column that get a feature of their own; the rarest others share one."""
+MANY_WORDS = 3
+"""A column of more categories than that is free text if half of its cells have so many words at least."""
 FREE_TEXT = 0.5
-"""A column of words with more different ones than this share of its rows identifies rows, and is left out."""
+"""A column of other words with more different ones than this share of its rows identifies rows, and is left out."""
 MOSTLY = 0.8
 """A column of which more than this share are numbers is a column of numbers, with mistakes."""
+DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?"
+"""Dates as ISO 8601 writes them, with or without a time. Others could be read in two ways."""
 YES_OR_NO = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("on", "off"))
 """Pairs of words that mean 1 and 0."""
 SPELLINGS = ((",", r"\."), ("[ \u00a0\u202f]", r"\."), ("['\u2019]", r"\."), (r"\.", ","))
@@ -52,7 +57,7 @@ class Prepared:
 
 
 def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: Sequence[str] = ()) -> Prepared:
-    """Fill gaps, scale numbers and give each category a feature; all of it is learnt from the training rows.
+    """Fill gaps, scale numbers, give each category a feature, and frequent words of texts, learnt from training rows.
 
     Parameters
     ----------
@@ -60,7 +65,7 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
     categories : column names
         Numbers that are codes and not amounts.
     """
-    numbers, words, steps, spelt = [], [], [], dict[str, list[str]]()
+    numbers, words, texts, steps, spelt = [], [], [], [], dict[str, list[str]]()
     for name in train.columns:
         column = train[name]
         found, how = (None, "") if name in categories or column.isna().all() else _as_numbers(column)
@@ -75,20 +80,24 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
                 steps.append(
                     f"{name!r} is different in every row and was used as a feature; if it names rows, give it as the id"
                 )
+        elif name not in categories and _is_text(column):
+            texts.append(name)
         elif name not in categories and column.nunique() > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
             steps.append(f"left out {name!r}: {column.nunique():,} different texts in {len(column):,} rows")
         else:
             words.append(name)
-    if not numbers and not words:
+    if not numbers and not words and not texts:
         raise LocalShapleyError("no column is left to learn from: " + "; ".join(steps) + ".")
     encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
-    tables = [_typed(table, numbers, words) for table in (train, test) if table is not None]
+    tables = [_typed(table, numbers, words, texts) for table in (train, test) if table is not None]
     gaps = {name: int(tables[0][name].isna().sum()) for name in tables[0].columns}
     transformer = ColumnTransformer(
         [
             ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
             ("words", make_pipeline(SimpleImputer(strategy="constant", fill_value="(missing)"), encoder), words),
+            *((f"text {name}", _counter(len(train)), name) for name in texts),
         ],
+        sparse_threshold=0,
         verbose_feature_names_out=False,
     )
     for name in numbers:
@@ -99,11 +108,35 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
     done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
     done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
     done += [_about_categories(tables[0][words])] if words else []
+    done += [f"{_listed(texts)} as frequent words, at most {MAX_CATEGORIES} for a column"] if texts else []
     done += [f"{_listed(names)} read as numbers ({how})" for how, names in spelt.items() if how]
     features = list(numbers)
     if words:
         features += list(transformer.named_transformers_["words"][-1].get_feature_names_out(words))
+    for name in texts:
+        features += [
+            f"{name}_{word}" for word in transformer.named_transformers_[f"text {name}"].get_feature_names_out()
+        ]
     return Prepared(np.asarray(X, dtype=np.float64), X_test, distinct(features), done + steps)
+
+
+def _is_text(column: pd.Series) -> bool:
+    """Whether most cells are texts of several words, some of which come again."""
+    if isinstance(column.dtype, pd.CategoricalDtype) or column.nunique() <= MAX_CATEGORIES:
+        return False
+    cells = column.dropna().astype(str)
+    if np.median([len(cell.split()) for cell in cells]) < MANY_WORDS:
+        return False
+    try:
+        _counter(len(column)).fit(cells)
+    except ValueError:  # no word comes again
+        return False
+    return True
+
+
+def _counter(n_rows: int) -> CountVectorizer:
+    """Which of the frequent words a text has."""
+    return CountVectorizer(binary=True, max_features=MAX_CATEGORIES, min_df=max(2, n_rows // 100))
 
 
 def _about_categories(table: pd.DataFrame) -> str:
@@ -132,7 +165,7 @@ def _as_numbers(column: pd.Series) -> tuple[pd.Series | None, str]:
     wrong = given[read.isna()]
     if len(wrong) == 0:
         return pd.to_numeric(column, errors="coerce").astype("float64"), ""
-    for reader in (_yes_or_no, spelt_numbers):
+    for reader in (_yes_or_no, spelt_numbers, _dates):
         found, how = reader(given)
         if found is not None:
             numbers = pd.Series(np.nan, index=column.index)
@@ -155,6 +188,14 @@ def _yes_or_no(texts: pd.Series) -> tuple[pd.Series | None, str]:
     return None, ""
 
 
+def _dates(texts: pd.Series) -> tuple[pd.Series | None, str]:
+    """Texts that are all dates as days."""
+    if not texts.str.strip().str.fullmatch(DATE).all():
+        return None, ""
+    read = pd.to_datetime(texts.str.strip(), format="ISO8601", utc=True, errors="coerce")
+    return (None, "") if read.isna().any() else ((read - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), "dates")
+
+
 def spelt_numbers(texts: pd.Series) -> tuple[pd.Series | None, str]:
     """Texts that are all numbers with per cent signs, thousands separators or decimal commas, and which of these.
 
@@ -174,7 +215,7 @@ def spelt_numbers(texts: pd.Series) -> tuple[pd.Series | None, str]:
     return None, ""
 
 
-def _typed(table: pd.DataFrame, numbers: list[str], words: list[str]) -> pd.DataFrame:
+def _typed(table: pd.DataFrame, numbers: list[str], words: list[str], texts: list[str]) -> pd.DataFrame:
     out = {}
     for name in numbers:
         column, _ = _as_numbers(table[name])
@@ -183,6 +224,8 @@ def _typed(table: pd.DataFrame, numbers: list[str], words: list[str]) -> pd.Data
         out[name] = column.replace([np.inf, -np.inf], np.nan)
     for name in words:
         out[name] = table[name].astype(object).where(table[name].notna(), None).map(str, na_action="ignore")
+    for name in texts:
+        out[name] = table[name].astype(object).where(table[name].notna(), "").map(str)
     return pd.DataFrame(out, index=table.index)
 
 

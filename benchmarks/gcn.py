@@ -83,8 +83,8 @@ def one_at_a_time(data, edges, X, coalition, scored, model: GCN, weights, device
 def counted(trainer: GCNTrainer, coalitions: Coalitions, model: GCN, n_classes: int) -> tuple[float, float]:
     """Bytes and operations of one training, on average."""
     nodes = trainer._nodes[coalitions.players]
-    field = walk(coalitions.indptr, nodes, coalitions.indptr, nodes, trainer._graph)
-    features, _, columns = learnt_features(field, trainer._graph)
+    field = walk(coalitions.indptr, nodes, coalitions.indptr, nodes, trainer._networks._graph)
+    features, _, columns = learnt_features(field, trainer._networks._graph)
     n, hidden = len(coalitions), model.hidden
     weights = len(columns) * hidden + n * (hidden + 1) * n_classes
     products = 4 * hidden * sum(len(matrix.data) for matrix in (features, field.near, field.outer))

@@ -22,6 +22,9 @@ torch = pytest.importorskip("torch")
 import naive_gcn  # noqa: E402 - it needs PyTorch
 from localshapley.models.gcn_networks import Networks, initial_weights  # noqa: E402
 
+gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
+DEVICES = ["cpu", pytest.param("cuda", marks=gpu)]
+
 
 def make(seed, n_nodes=24, n_features=15, n_edges=40, n_classes=3):
     """A random graph with sparse features; some nodes are isolated, some have no feature."""
@@ -75,15 +78,16 @@ def draw(data, n, seed=0):
     return Coalitions.from_lists(coalitions, tests)
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("graph", ["induced", "full"])
 @pytest.mark.parametrize("model", [GCN(), GCN(hidden=5, epochs=7, lr=0.1, weight_decay=0), GCN(weight_decay=0.3)])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_same_logits_as_one_at_a_time(graph, model, seed):
+def test_same_logits_as_one_at_a_time(device, graph, model, seed):
     data = make(seed)
-    trainer, coalitions = trainer_of(data, model, graph=graph, seed=seed), draw(data, 12, seed)
+    trainer, coalitions = trainer_of(data, model, graph=graph, seed=seed, device=device), draw(data, 12, seed)
     nodes, tests = trainer._nodes[coalitions.players], trainer._tests[coalitions.tests]
     codes = trainer._codes[coalitions.players]
-    found = trainer._networks.predict(trainer._graph, coalitions.indptr, nodes, codes, coalitions.test_indptr, tests)
+    found = trainer._networks.predict(coalitions.indptr, nodes, codes, coalitions.test_indptr, tests)
     for c in range(len(coalitions)):
         truth = plain_logits(data, coalitions.coalition(c), model, graph, seed)[coalitions.tests_of(c)]
         ours = np.log(found[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]])
@@ -93,8 +97,9 @@ def test_same_logits_as_one_at_a_time(graph, model, seed):
         )
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("weight_decay", [0.0, 0.5])
-def test_columns_that_training_does_not_see(weight_decay):
+def test_columns_that_training_does_not_see(device, weight_decay):
     # Nodes 0 and 1 are trained; test node 3 is out of reach and has a feature of its own.
     pairs = np.array([[0, 1], [1, 2], [3, 4]])
     X = np.zeros((5, 4))
@@ -105,9 +110,10 @@ def test_columns_that_training_does_not_see(weight_decay):
     )
     model = GCN(weight_decay=weight_decay)
     truth = softmax(plain_logits(data, [0, 1], model, "induced"))
-    ours = trainer_of(data, model).evaluate(Coalitions.from_lists([[0, 1]], [[0, 1]]))
+    trainer = trainer_of(data, model, device=device)
+    ours = trainer.evaluate(Coalitions.from_lists([[0, 1]], [[0, 1]]))
     np.testing.assert_allclose(ours, truth[[0, 1], data.y[data.test]], atol=1e-6)
-    networks = Networks(model, 4, 2, 0, "cpu")
+    networks = trainer._networks
     assert torch.equal(networks._decayed, networks._first) == (weight_decay == 0)
 
 
@@ -190,14 +196,29 @@ def test_threads_of_pytorch_are_given_back():
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("graph", ["induced", "full"])
-def test_devices_agree(graph):
-    data = make(9)
-    coalitions = draw(data, 100)
-    here = trainer_of(data, GCN(), graph=graph)
-    there = trainer_of(data, GCN(), graph=graph, device="cuda")
+@pytest.mark.parametrize(("hidden", "n_classes"), [(32, 3), (100, 17), (300, 17)])
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_devices_agree(graph, hidden, n_classes):
+    data = make(9, n_nodes=120, n_edges=300, n_classes=n_classes)
+    coalitions, model = draw(data, 100), GCN(hidden=hidden, epochs=5)
+    here, there = (trainer_of(data, model, graph=graph, device=device) for device in ("cpu", "cuda"))
+    assert there._networks.apart == (hidden < 300)  # a large second layer does not fit into registers
     np.testing.assert_allclose(there.evaluate(coalitions), here.evaluate(coalitions), atol=1e-4)
+
+
+@pytest.mark.parametrize("graph", ["induced", "full"])
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_programs_give_the_same_bits_in_any_company(graph):
+    data = make(3, n_nodes=200, n_edges=700)
+    coalitions = draw(data, 70)
+    one, few, many = (
+        trainer_of(data, GCN(), graph=graph, device="cuda", batch_size=size).evaluate(coalitions) for size in (1, 9, 70)
+    )
+    np.testing.assert_array_equal(few, one)
+    np.testing.assert_array_equal(many, one)
 
 
 # Values

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
+from typing import NamedTuple
+
 import numpy as np
+from joblib import cpu_count
 from scipy.special import gammaln
 
 from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, max_by, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.cells import Cells
 from localshapley.games import SupportGraph
+
+SHARED = 2**13
+"""Rows from which on threads share the work of listing their games."""
+
+
+class Filled(NamedTuple):
+    """Rows up to `stop` with their games and test rows, and how many of these each has."""
+
+    stop: int
+    n_games: Ints
+    games: Indices
+    n_tests: Ints
+    tests: Indices
 
 
 def log_subsets(n: AnyArray | int, k: AnyArray) -> Floats:
@@ -155,21 +173,39 @@ class Collection:
 
     def take(self, size: int) -> Batch | None:
         """Return the next rows to train, at most `size`; None when all are given out."""
-        from localshapley.kernels.draws import fill_rows
-
         first, stop = self._n_taken, min(self._n_taken + size, self.n_rows)
         if first == stop:
             return None
-        graph, rows = self.graph, (self.indptr, self.players)
-        game_indptr, test_indptr = (np.zeros(stop - first + 1, dtype=np.int64) for _ in range(2))
-        games = np.empty(max(graph.n_games, 64 * size), dtype=np.int32)
-        tests = np.empty(max(graph.n_tests, 64 * size), dtype=np.int32)
-        holding, out = np.empty(graph.n_games, dtype=np.int32), ((game_indptr, games), (test_indptr, tests))
-        stop = fill_rows(first, stop, rows, graph.arrays, graph.tests_of_games, *out, holding)
-        self._n_taken = stop
+        filled = self._fill_in_threads(first, stop, 64 * size) if stop - first >= SHARED else []
+        if not filled:
+            filled = [self._fill(first, stop, 64 * size)]
+        self._n_taken = stop = filled[-1].stop
         a, b = self.indptr[first], self.indptr[stop]
         indptr, players = self.indptr[first : stop + 1] - a, self.players[a:b]
-        return Batch.written((indptr, players, test_indptr, tests, game_indptr, games), stop - first)
+        n_games, games, n_tests, tests = (np.concatenate(parts) for parts in list(zip(*filled, strict=True))[1:])
+        return Batch(indptr, players, offsets(n_tests), tests, offsets(n_games), games)
+
+    def _fill_in_threads(self, first: int, stop: int, room: int) -> list[Filled]:
+        """The same rows in parts; nothing if there is too little room for all of them."""
+        cuts = np.linspace(first, stop, cpu_count() + 1).astype(int).tolist()
+        with ThreadPoolExecutor(cpu_count()) as threads:
+            filled = list(threads.map(self._fill, cuts[:-1], cuts[1:], repeat(room)))
+        n_entries = max(sum(len(part.games) for part in filled), sum(len(part.tests) for part in filled))
+        return filled if n_entries <= room and [part.stop for part in filled] == cuts[1:] else []
+
+    def _fill(self, first: int, stop: int, room: int) -> Filled:
+        """As many of the rows as there is room for their games and test rows."""
+        from localshapley.kernels.draws import fill_rows
+
+        graph, n = self.graph, stop - first
+        game_indptr, test_indptr = (np.zeros(n + 1, dtype=np.int64) for _ in range(2))
+        games = np.empty(max(graph.n_games, room), dtype=np.int32)
+        tests = np.empty(max(graph.n_tests, room), dtype=np.int32)
+        holding, out = np.empty(graph.n_games, dtype=np.int32), ((game_indptr, games), (test_indptr, tests))
+        rows = self.indptr, self.players
+        n = fill_rows(first, stop, rows, graph.arrays, graph.tests_of_games, *out, holding) - first
+        counts = (np.diff(indptr[: n + 1]) for indptr in (game_indptr, test_indptr))
+        return Filled(first + n, next(counts), games[: game_indptr[n]], next(counts), tests[: test_indptr[n]])
 
     def left(self) -> float:
         """Rows that are still to be given out."""

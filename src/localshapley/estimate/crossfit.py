@@ -166,8 +166,10 @@ class CrossFit:
             values,
             residual,
         )
-        # Games do not affect each other's results, so threads change nothing.
-        cuts = np.unique(np.linspace(0, graph.n_games, 8 * cpu_count() + 1).astype(int))
+        # Games do not affect each other's results, so threads change nothing; each part has about the same work.
+        work = np.cumsum(np.diff(pair_indptr) * graph.sizes, dtype=np.float64)
+        cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cpu_count() + 1)[1:-1])
+        cuts = np.unique([0, *cuts, graph.n_games])
         with ThreadPoolExecutor(cpu_count()) as threads:
             list(threads.map(lambda cut: estimate_games(cut[0], cut[1], *arguments), pairwise(cuts.tolist())))
         residual[by_game] = residual.copy()
@@ -212,8 +214,8 @@ def _without_pooled_level(
     grams = np.zeros((n_folds + 1, columns.shape[1], columns.shape[1] + 1))
     for f in range(n_folds + 1):
         part = np.flatnonzero(alone == (1 << f if f < n_folds else 0))
-        weighted = columns[part] * weight[part, None]
-        grams[f] = weighted.T @ np.column_stack([columns[part], y[part]])
+        known = columns[part]
+        grams[f] = (known * weight[part, None]).T @ np.column_stack([known, y[part]])
     out = np.empty((n_folds, len(y)))
     for f in range(n_folds):
         known = grams.sum(axis=0) - grams[f]

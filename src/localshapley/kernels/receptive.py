@@ -41,11 +41,12 @@ class Field(NamedTuple):
 
     `outer` holds wanted nodes × hidden rows, `near` hidden rows × rows (empty if the features come propagated), both
     with the weights of the propagation. `rows` are nodes, the rows of `features`; −1 is one whose only feature is the
-    bias.
+    bias, the first of a coalition's rows and the first entry of each row of `near`.
     """
 
     outer: Csr
     near: Csr
+    hidden_indptr: Ints
     row_indptr: Ints
     rows: Indices
 
@@ -102,6 +103,7 @@ def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, gra
     outer_indptr, outer_indices, outer_data = outer = _empty(len(wanted), n_next)
     near_indptr, near_indices, near_data = near = _empty(0 if shared else n_next, 0 if shared else n_second + n_next)
     row_indptr, rows = np.zeros(n + 1, dtype=np.int64), np.empty(n + n_next + n_second, dtype=np.int32)
+    hidden_indptr = np.zeros(n + 1, dtype=np.int64)
     kept = graph.always.copy()
     degree = graph.n_always.copy()
     hidden, hidden_mark = np.empty(n_nodes, dtype=np.int64), np.full(n_nodes, -1)
@@ -143,10 +145,11 @@ def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, gra
                         near_data[n_near] = 1 / np.sqrt(degree[i] * degree[j])
                         n_near += 1
                 near_indptr[h + 1] = n_near
-        row_indptr[c + 1] = n_rows
+        hidden_indptr[c + 1], row_indptr[c + 1] = n_hidden, n_rows
         _add(nodes[indptr[c] : indptr[c + 1]], -1, graph, kept, degree)
     n_near_rows = 0 if shared else n_hidden
-    return Field(_cut(outer, len(wanted), n_outer), _cut(near, n_near_rows, n_near), row_indptr, rows[:n_rows])
+    outer, near = _cut(outer, len(wanted), n_outer), _cut(near, n_near_rows, n_near)
+    return Field(outer, near, hidden_indptr, row_indptr, rows[:n_rows])
 
 
 @kernel(_nrt=True)

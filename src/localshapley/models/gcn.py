@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import cpu_count
@@ -19,10 +20,13 @@ from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.trainer import Trained
 
+if TYPE_CHECKING:
+    from localshapley.models.gcn_networks import Networks
+
 GRAPHS = ("induced", "full")
-LAUNCHERS = 8
+LAUNCHERS = 16
 """Threads that cut out graphs and launch work on a GPU; more would wait for each other."""
-TAKEN = {"cpu": 1024, "cuda": 2**14}
+TAKEN = {"cpu": 1024, "cuda": 2**15}
 """Coalitions that the trainer is given at a time."""
 
 
@@ -93,11 +97,9 @@ class GCNTrainer(CompiledTrainer):
     ) -> None:
         super().__init__(model, task, n_jobs=1)
         torch_device = str(find_device(device).type)
-        from localshapley.models.gcn_networks import Networks
-
         assert task.classes is not None
-        self._networks = Networks(model, data.features.shape[1], len(task.classes), task.seed, torch_device)
-        self._graph = _graph(data.edges, data.features, data.test, graph)
+        cut = _graph(data.edges, data.features, data.test, graph)
+        self._networks = _networks(model, cut, len(task.classes), task.seed, torch_device)
         self._nodes, self._tests = data.train.astype(np.int32), data.test.astype(np.int32)
         self._scored = scored.indptr.astype(np.int64), scored.indices.astype(np.int32)
         self.name = f"GCN (batched, {torch_device})"
@@ -109,12 +111,20 @@ class GCNTrainer(CompiledTrainer):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
+        with one_thread_each():
+            if not self._networks.apart:
+                return self._train_merged(coalitions)
+            parts = coalitions.parts(-(-len(coalitions) // self._most))
+            with torch_threads(self._n_threads) as threads:
+                return Trained.joined(list(threads.map(self._train_merged, parts)), [len(part) for part in parts])
+
+    def _train_merged(self, coalitions: Coalitions) -> Trained:
+        """Train each coalition once for all its test nodes, and sum their scores by test."""
         from localshapley.kernels.receptive import merge_tests, sum_scores
 
         given = coalitions.test_indptr, coalitions.tests, self._scored, len(self._tests)
         merged = merge_tests(*given)
-        with one_thread_each():
-            trained = super().train(Coalitions(coalitions.indptr, coalitions.players, *merged))
+        trained = super().train(Coalitions(coalitions.indptr, coalitions.players, *merged))
         return replace(trained, scores=sum_scores(*given, *merged, trained.scores))
 
     def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
@@ -122,6 +132,9 @@ class GCNTrainer(CompiledTrainer):
             work(todo)  # `_train` has threads of its own, for pieces that do not depend on their number
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
+        if self._networks.apart:
+            self._train_together(coalitions, todo, out)
+            return
         # Coalitions of about the same size go together: their last layer is padded to the largest.
         todo = todo[np.argsort(coalitions.indptr[todo + 1] - coalitions.indptr[todo], kind="stable")]
         pieces = np.array_split(todo, -(-len(todo) // self._most))
@@ -134,7 +147,7 @@ class GCNTrainer(CompiledTrainer):
         test_indptr, where = _ranges(coalitions.test_indptr, piece)
         players, tests = coalitions.players[rows], coalitions.tests[where]
         found = self._networks.predict(
-            self._graph, indptr, self._nodes[players], self._codes[players], test_indptr, self._tests[tests]
+            indptr, self._nodes[players], self._codes[players], test_indptr, self._tests[tests]
         )
         if found is not None:
             out[where] = found
@@ -142,6 +155,20 @@ class GCNTrainer(CompiledTrainer):
         self._most = max(1, min(self._most, len(piece) // 2))
         for half in np.array_split(piece, 2):
             self._train_together(coalitions, half, out)
+
+
+def _networks(model: GCN, graph: Any, n_classes: int, seed: int, device: str) -> Networks:
+    """Networks on a device, trained in the fastest way that there is."""
+    import torch
+
+    from localshapley.models.gcn_networks import Networks
+
+    if device == "cuda" and torch.version.hip is None and find_spec("triton") is not None:
+        from localshapley.models.gcn_fused import FusedNetworks
+
+        if FusedNetworks.fits(model.hidden, n_classes):
+            return FusedNetworks(model, graph, n_classes, seed, device)
+    return Networks(model, graph, n_classes, seed, device)
 
 
 def _graph(adjacency: sparse.csr_array, X: sparse.csr_array, test: AnyArray, graph: str) -> Any:

@@ -17,7 +17,7 @@ from localshapley.kernels.receptive import Csr, Field, Graph, learnt_features, s
 if TYPE_CHECKING:
     from localshapley.models.gcn import GCN
 
-BATCH = {"cpu": 64, "cuda": 1024}
+BATCH = {"cpu": 64, "cuda": 768}
 """Networks that a thread trains together: enough to make calls cheap; on a CPU few enough to stay in the cache."""
 COPIES = 8
 """Memory for one network, in copies of its weights: moments, gradient, and what it sees of the graph."""
@@ -29,15 +29,23 @@ class Networks:
     Parameters
     ----------
     model : GCN
-    n_features, n_classes : int
+    graph : Graph
+    n_classes : int
     seed : int
         Decides the initial weights; the same on every device.
     device : str
+
+    Attributes
+    ----------
+    apart : bool
+        Whether a network gets the same bits whatever is trained beside it.
     """
 
-    def __init__(self, model: GCN, n_features: int, n_classes: int, seed: int, device: str) -> None:
-        self._model, self._device = model, torch.device(device)
-        first, second = initial_weights(n_features, model.hidden, n_classes, seed)
+    apart = False
+
+    def __init__(self, model: GCN, graph: Graph, n_classes: int, seed: int, device: str) -> None:
+        self._model, self._graph, self._device = model, graph, torch.device(device)
+        first, second = initial_weights(graph.n_features, model.hidden, n_classes, seed)
         bias = torch.zeros(1, model.hidden)
         self._first, self._second = torch.cat([first, bias]).to(device), second.to(device)
         self._decayed = self._decay()
@@ -55,27 +63,20 @@ class Networks:
             most = int(np.clip(free // (n_threads * COPIES * 4 * self._first.numel()), 1, most))
         return most
 
-    def predict(
-        self, graph: Graph, indptr: Ints, nodes: Indices, codes: Ints, test_indptr: Ints, tests: Indices
-    ) -> Floats | None:
+    def predict(self, indptr: Ints, nodes: Indices, codes: Ints, test_indptr: Ints, tests: Indices) -> Floats | None:
         """Probabilities of the classes for each test, after training; None if the device is out of memory.
 
         Parameters
         ----------
-        graph : Graph
         indptr, nodes, codes : arrays
             Nodes of each coalition (CSR), and their classes.
         test_indptr, tests : arrays
             Nodes to score of each coalition (CSR).
         """
-        field = walk(indptr, nodes, indptr, nodes, graph)
-        features, column_indptr, columns = learnt_features(field, graph)
-        scored = walk(indptr, nodes, test_indptr, tests, graph)
-        seen = seen_features(scored, graph, column_indptr, columns)
+        field = walk(indptr, nodes, indptr, nodes, self._graph)
+        scored = walk(indptr, nodes, test_indptr, tests, self._graph)
         try:
-            first, second, bias = self._train(field, features, columns, indptr, codes)
-            weights = torch.cat([first, self._decayed])
-            return self._logits(scored, seen, test_indptr, weights, second, bias).softmax(1).cpu().numpy()
+            return self._probabilities(field, scored, indptr, codes, test_indptr).cpu().numpy()
         except torch.cuda.OutOfMemoryError as error:
             if len(indptr) == 2:
                 raise TrainingError(f"the GPU has too little memory to train one coalition: {error}") from error
@@ -83,6 +84,13 @@ class Networks:
         return None
 
     @torch.no_grad()
+    def _probabilities(self, field: Field, scored: Field, indptr: Ints, codes: Ints, test_indptr: Ints) -> Tensor:
+        features, column_indptr, columns = learnt_features(field, self._graph)
+        seen = seen_features(scored, self._graph, column_indptr, columns)
+        first, second, bias = self._train(field, features, columns, indptr, codes)
+        weights = torch.cat([first, self._decayed])
+        return self._logits(scored, seen, test_indptr, weights, second, bias).softmax(1)
+
     def _logits(
         self, field: Field, features: Csr, test_indptr: Ints, first: Tensor, second: Tensor, bias: Tensor
     ) -> Tensor:

@@ -86,7 +86,7 @@ def curves_of(workload: Workload, v: ls.Valuation, balance: str | None, shares: 
     """Accuracy by share of rows added, or removed."""
 
     def best(k: int) -> np.ndarray:
-        chosen = ls.tasks.select(v, k, y=workload.labels, balance=balance).index
+        chosen = ls.tasks.select(v, k, y=workload.labels, balance=balance, errors="draws").index
         return np.sort(v.to_frame().index.get_indexer(chosen))
 
     points, everyone = [], np.arange(workload.n_rows)

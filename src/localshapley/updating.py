@@ -29,6 +29,7 @@ from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
+from localshapley.valuation.columns import n_rows_of
 from localshapley.valuation.matching import find, find_rows
 from localshapley.workers import Bench
 
@@ -157,9 +158,7 @@ def _same_folds(valuation: Valuation, before: Origin, X: Any, y: Any, cv: Any, m
     is_number = isinstance(cv, int | np.integer) and not isinstance(cv, bool)
     if not is_number or not len(before.folds) or before.folds.max() + 1 != cv or valuation.digests is None:
         return cv
-    X = known_table(X)
-    labels = np.asarray(y)
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    X, labels, n_rows = known_table(X), np.asarray(y), n_rows_of(X)
     if labels.shape != (n_rows,):
         return cv  # which is refused with a message
     place = find_rows(valuation, valuation.digests.of_table(X), labels)

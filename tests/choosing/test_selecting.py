@@ -263,6 +263,11 @@ class TestRefusals:
         with pytest.raises(ls.InvalidArgumentError, match="n must be a number of rows from 1 to 40, or a share"):
             ls.select(*DATA, model="knn", n=n)
 
+    def test_n_is_refused_before_anything_is_trained(self, monkeypatch):
+        monkeypatch.setattr(DecisionTreeClassifier, "fit", lambda *_, **__: pytest.fail("trained"))
+        with pytest.raises(ls.InvalidArgumentError, match="n must be a number of rows from 1 to 40"):
+            ls.select(*DATA, model=ls.models.Estimator(DecisionTreeClassifier()), n=41)
+
     @pytest.mark.parametrize("model", ["fixed-forest", ls.models.Fixed(TREE)])
     def test_trees_that_are_grown_once(self, model):
         with pytest.raises(ls.InvalidArgumentError, match="give the forest itself, such as model='forest'"):

@@ -131,9 +131,22 @@ class TestOwners:
 
 class TestSelect:
     def test_the_best_come_first(self, iris):
-        pd.testing.assert_index_equal(tasks.select(iris, 7).index, iris.top(7).index)
+        pd.testing.assert_index_equal(tasks.select(iris, 7, errors="draws").index, iris.top(7).index)
         assert len(tasks.select(iris, 0.2)) == 21
-        assert tasks.select(iris, 5, y=y)["label"].tolist() == y[iris.top(5).index].tolist()
+        assert tasks.select(iris, 5, y=y, errors="draws")["label"].tolist() == y[iris.top(5).index].tolist()
+
+    def test_what_one_test_row_says_counts_less_than_what_many_agree_on(self, iris):
+        best = tasks.select(iris, 7)
+        probability = iris.among_best(7).probability
+        assert best["p_best"].is_monotonic_decreasing
+        assert best["p_best"].iloc[-1] >= np.delete(probability, best.index).max()
+        size = np.r_[1.0, np.full(29, 0.01)][:, None]
+        columns = size * np.random.default_rng(0).choice([-1.0, 1.0], (30, 64)) / 8
+        v = replace(made(np.r_[1.01, np.ones(4), np.zeros(25)]), spread_tests=columns.astype(np.float32))
+        assert tasks.select(v, 5).index[-1] == 0
+        assert tasks.select(v, 5, errors="draws").index[0] == 0
+        with pytest.raises(ls.InvalidArgumentError, match="errors"):
+            tasks.select(v, 5, errors="tests")
 
     @given(st.integers(0, 10**6), st.integers(1, 40))
     def test_proportions_are_kept_and_each_class_gives_its_best(self, seed, n):

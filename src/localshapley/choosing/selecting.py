@@ -24,7 +24,7 @@ from localshapley.models.gcn import GCN
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Support
-from localshapley.valuation.columns import count_of
+from localshapley.valuation.columns import count_of, n_rows_of
 
 
 def select(
@@ -194,6 +194,8 @@ class Asked:
             raise InvalidArgumentError(
                 f"cv must be a number of folds, a splitter or pairs of row numbers; got {self.cv!r}. Try cv=5."
             )
+        if self.n is not None:
+            count_of(self.n, n_rows_of(self.X))
         problem = pose(
             self.X,
             self.y,

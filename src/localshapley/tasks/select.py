@@ -12,13 +12,22 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import column, count_of
+from localshapley.valuation.errors import check_errors
 from localshapley.valuation.matching import in_order
 
 
 def select(
-    valuation: Valuation, n: float, *, y: Any = None, balance: str | Mapping[Any, float] | None = None
+    valuation: Valuation,
+    n: float,
+    *,
+    y: Any = None,
+    balance: str | Mapping[Any, float] | None = None,
+    errors: str = "all",
 ) -> pd.DataFrame:
-    """Choose the rows of highest value, with the classes balanced if asked for.
+    """Choose the best rows, with the classes balanced if asked for.
+
+    The best are those that are most probably among the `n` of highest value, with all errors that are known: of two
+    rows the one that a single test row speaks for comes behind one that many test rows agree on.
 
     Parameters
     ----------
@@ -30,11 +39,14 @@ def select(
     balance : {"classes", "equal"} or dict, optional
         Share of each label among the chosen rows: as in `y`, all the same, or a dict from label to share. By default
         the best rows are taken whatever their label.
+    errors : {"all", "draws"}, default="all"
+        ``"draws"`` leaves out what other test rows or seeds would change, and goes by the values as they are.
 
     Returns
     -------
     DataFrame
-        The chosen rows, best first, under the index of the valuation: `value`, `stderr` and, with `y`, `label`.
+        The chosen rows, best first, under the index of the valuation: `value`, `stderr`, `p_best`, which is the
+        probability to be among the true `n` (where test rows are told apart), and with `y`, `label`.
 
     Examples
     --------
@@ -45,8 +57,12 @@ def select(
     [10, 10, 10]
     """
     count = count_of(n, len(valuation.values))
+    check_errors(errors)
     table = valuation.to_frame()[["value", "stderr"]]
     best_first = np.argsort(-valuation.values, kind="stable")
+    if errors == "all" and valuation.spread_tests is not None:
+        table["p_best"] = valuation.among_best(count).probability
+        best_first = np.lexsort((-valuation.values, -table["p_best"].to_numpy()))
     if y is None:
         if balance is not None:
             raise InvalidArgumentError("y is missing; balance needs the label of each row.")

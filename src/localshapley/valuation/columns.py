@@ -70,6 +70,12 @@ def count_of(n: float, n_rows: int) -> int:
     return int(n)
 
 
+def n_rows_of(table: Any) -> int:
+    """The number of rows of what a user may give as a table."""
+    found = known_table(table)
+    return int(found.shape[0] if hasattr(found, "shape") else len(found))
+
+
 def table(name: str, given: Any, n_rows: int) -> Any:
     """Check a table of numbers with `n_rows` rows, between which distances can be measured."""
     given = known_table(given)

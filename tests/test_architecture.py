@@ -14,7 +14,7 @@ STAGES = [
     "errors", "arrays", "wording", "progress", "compiling", "kernels",
     "scores", "distances", "inputs", "datasets", "search", "supports", "bundles", "games", "coalitions", "theory",
     "models", "estimate", "stopping", "workers", "methods", "valuation", "store", "problem", "engine",
-    "api", "nodes", "updating", "planning", "locality",
+    "locality", "api", "nodes", "updating", "planning",
     "baselines", "warming", "tasks", "choosing", "clean", "opendataval", "report", "cli",
 ]  # fmt: skip
 """Folders and files at the top, each of which may import those before it."""

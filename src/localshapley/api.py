@@ -10,11 +10,11 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import unseeded
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
+from localshapley.locality.growing import pose_with
 from localshapley.methods import Method, read_settings
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, as_trainer
 from localshapley.problem.base import Problem
-from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.contents import Contents, contents_by_name
@@ -33,7 +33,7 @@ def value(
     *,
     model: Any,
     cv: Any = None,
-    support: Support | None = None,
+    support: Support | str | None = None,
     score: Any = None,
     method: str | Method = "auto",
     budget: int | None = None,
@@ -70,8 +70,10 @@ def value(
         In place of test rows: every row is a test row for the rows of the other folds, and is valued by the folds
         that it is not in. All folds are one run, and a coalition that several of them share is trained once. With
         ``"oob"`` and `models.Fixed` every row is judged by the trees whose bag it is not in, and there is one fit.
-    support : `localshapley.supports` object, optional
-        Which training rows can matter to a test row; by default the family that belongs to the model.
+    support : `localshapley.supports` object or "auto", optional
+        Which training rows can matter to a test row; by default the family that belongs to the model. With ``"auto"``
+        that support grows until the values are nearly global, as in `locality_gap`, or `budget` allows no more: a note
+        says what gap remains.
     score : str or callable, optional
         ``"confidence"`` (default of classifiers with probabilities), ``"accuracy"`` (of the others),
         ``"margin"``, ``"log_loss"``; ``"squared_error"`` (default of regressors), ``"absolute_error"``; or a
@@ -144,14 +146,15 @@ def value(
 
     def run(model: Any, seed: int) -> Valuation:
         settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-        problem = pose(
+        problem, settings = pose_with(
+            settings,
+            support,
             X,
             y,
             X_test,
             y_test,
             model=model,
             cv=cv,
-            support=settings.method.support(support),
             score=score,
             empty=empty,
             seed=seed,

@@ -11,10 +11,10 @@ from localshapley.api import shared_out
 from localshapley.arrays import Ints
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import announcing_compilation
+from localshapley.locality.growing import pose_with
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.methods.forecast import Forecast, until_target, what_is_faster
-from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
@@ -146,7 +146,7 @@ def plan(
     *,
     model: Any,
     cv: Any = None,
-    support: Support | None = None,
+    support: Support | str | None = None,
     score: Any = None,
     method: str | Method = "auto",
     budget: int | None = None,
@@ -191,14 +191,15 @@ def plan(
     """
     budget, max_seconds = shared_out(seeds, budget, max_seconds)
     settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    problem = pose(
+    problem, settings = pose_with(
+        settings,
+        support,
         X,
         y,
         X_test,
         y_test,
         model=model,
         cv=cv,
-        support=settings.method.support(support),
         score=score,
         empty=empty,
         seed=seed,

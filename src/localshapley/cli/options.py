@@ -75,8 +75,8 @@ class Run:
     support: Annotated[
         str | None,
         option(
-            "Which rows can matter to a test row, such as nearest:20, radius:1.5, kernel:0.5, tree or everything "
-            "(default: what suits the model).",
+            "Which rows can matter to a test row, such as nearest:20, radius:1.5, kernel:0.5, tree or everything, "
+            "or auto: grown until the values are nearly global (default: what suits the model).",
             VALUING,
         ),
     ] = None

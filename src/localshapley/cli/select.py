@@ -24,6 +24,7 @@ from localshapley.cli.valuing import (
 )
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.tables import write_table
+from localshapley.valuation.errors import check_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +53,10 @@ def select(
         str | None,
         typer.Option(help="By value: keep the shares of the classes (classes), or make them equal (equal)."),
     ] = None,
+    errors: Annotated[
+        str,
+        typer.Option(help="By value: count what other test rows would change, too (all), or go by the values (draws)."),
+    ] = "all",
     curve: Annotated[
         bool, typer.Option("--curve", help="By gain: compare with random rows, on rows not used to choose.")
     ] = False,
@@ -63,7 +68,7 @@ def select(
     check_folder(out)
     result: ls.Valuation | ls.Selection
     if _decides(by, run, values, balance, curve=curve) == VALUE:
-        data, result, chosen, document, text = _by_value(run, output, n, balance, values)
+        data, result, chosen, document, text = _by_value(run, output, n, balance, values, errors)
     else:
         data, result, chosen, document, text = _by_gain(run, output, n, curve=curve)
     lines = [text[0], first_rows(chosen, n >= 1, f"-n {len(chosen)} shows all, "), *text[1:]]
@@ -94,12 +99,13 @@ def _decides(by: str | None, run: Run, values: Path | None, balance: str | None,
 
 
 def _by_value(
-    run: Run, output: Output, n: float, balance: str | None, values: Path | None
+    run: Run, output: Output, n: float, balance: str | None, values: Path | None, errors: str
 ) -> tuple[Data, ls.Valuation, pd.DataFrame, dict[str, Any], list[str]]:
     """The rows of highest value."""
-    data, valuation = saved_or_valued(run, values, output)
+    check_errors(errors)
+    data, valuation = saved_or_valued(run, values, output, n)
     labels = None if data.regression else data.y
-    chosen = ls.tasks.select(valuation, whole_or_share(n), y=labels, balance=balance)
+    chosen = ls.tasks.select(valuation, whole_or_share(n), y=labels, balance=balance, errors=errors)
     return data, valuation, chosen, about(valuation, data), [f"The {len(chosen)} best of {len(data.y)} rows:"]
 
 

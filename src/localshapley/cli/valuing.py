@@ -19,6 +19,8 @@ from localshapley.cli.data import Data, load_data, load_valued
 from localshapley.cli.options import INTERRUPTED, Run
 from localshapley.cli.output import Output
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, unknown_name
+from localshapley.locality.growing import AUTO
+from localshapley.valuation.columns import count_of
 
 if TYPE_CHECKING:
     from localshapley.supports import Support
@@ -73,9 +75,11 @@ def arguments(run: Run, data: Data) -> dict[str, Any]:
     }
 
 
-def valued(run: Run, output: Output) -> tuple[Data, ls.Valuation]:
-    """Read the data and value its rows; an interruption leaves what is known so far."""
+def valued(run: Run, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
+    """Read the data and value its rows, `n` of which are asked for; an interruption leaves what is known so far."""
     data = loaded(run, output)
+    if n is not None:
+        count_of(whole_or_share(n), len(data.y))
     try:
         with explaining_preparation(run):
             valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
@@ -101,12 +105,12 @@ def explaining_preparation(run: Run) -> Iterator[None]:
         raise RefusedByModelError(f"{error} {given}") from error
 
 
-def saved_or_valued(run: Run, values: Path | None, output: Output) -> tuple[Data, ls.Valuation]:
+def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
     """Read the data, and the values of its rows where they were saved."""
     if run.play_owners:
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
     if values is None:
-        return valued(run, output)
+        return valued(run, output, n)
     data, valuation = load_valued(run, ls.load(values))
     _say_prepared(run, data, output)
     return data, valuation
@@ -190,15 +194,15 @@ def find_model(name: str, regression: bool) -> Any:
         sys.path.pop(0)
 
 
-def find_support(text: str | None) -> Support | None:
+def find_support(text: str | None) -> Support | str | None:
     """The support behind `--support`: a name, and its size after a colon."""
-    if text is None:
-        return None
+    if text is None or text == AUTO:
+        return text
     name, _, size = text.partition(":")
     offered = offered_supports()
     kind: Any = offered.get(ALIASES.get(name, name))
     if kind is None:
-        raise unknown_name("--support", name, [*offered, *ALIASES])
+        raise unknown_name("--support", name, [AUTO, *offered, *ALIASES])
     first = _size_of(kind)
     if size and first is None:
         raise InvalidArgumentError(f"--support {name} takes no size; got {text!r}.")

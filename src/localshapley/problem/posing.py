@@ -66,7 +66,8 @@ def pose(
         raise unknown_name("on_error", on_error, ("raise", "skip"))
     if support is not None and not isinstance(support, Support):
         raise InvalidArgumentError(
-            f"support must be one of localshapley.supports, such as supports.Nearest(10), or None; got {support!r}."
+            "support must be one of localshapley.supports, such as supports.Nearest(10), or None (value() and plan() "
+            f"also take 'auto'); got {support!r}."
         )
     lying = parts_of(X, y)
     if lying is not None:

@@ -102,6 +102,10 @@ class Support(ABC):
     def larger(self) -> str:
         """Say which setting of this support makes it larger, as code to type."""
 
+    def grown(self) -> Support | None:
+        """The larger support that `larger` names; None if there is none, or only the user can say which."""
+        return None
+
 
 def _nearest_first(supports: list[Indices], space: Space, max_size: int) -> list[Indices]:
     """Cut supports to their `max_size` rows nearest to the test row (by Euclidean distance)."""

@@ -11,6 +11,7 @@ from sklearn.svm import LinearSVC, LinearSVR
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.supports.base import Space, Support
+from localshapley.supports.given import Everything
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,6 +32,10 @@ class Dual(Support):
     def larger(self) -> str:
         """All rows: there cannot be more support vectors."""
         return "supports.Everything()"
+
+    def grown(self) -> Everything:
+        """All rows."""
+        return Everything()
 
 
 def _support_vectors(model: Any, X: Any, y: Any) -> Indices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -123,6 +123,10 @@ class Embedding(Support):
     def larger(self) -> str:
         """A support twice as large."""
         return f"supports.Embedding({'n=' if self.encoder is None else 'encoder, '}{2 * self.n})"
+
+    def grown(self) -> Embedding:
+        """The same with twice as many rows."""
+        return replace(self, n=2 * self.n)
 
 
 def _embedding_of(model: Any) -> Callable[[Any], Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,6 +59,10 @@ class Random(Support):
     def larger(self) -> str:
         """A support twice as large."""
         return f"supports.Random({2 * self.n})"
+
+    def grown(self) -> Random:
+        """The same with twice as many rows."""
+        return replace(self, n=2 * self.n)
 
 
 def _listed(lists: object) -> list[object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -62,6 +62,10 @@ class Hops(Support):
     def larger(self) -> str:
         """One hop more."""
         return f"supports.Hops({self.n + 1})"
+
+    def grown(self) -> Hops:
+        """The same with one hop more."""
+        return replace(self, n=self.n + 1)
 
 
 def within(adjacency: sparse.csr_array, starts: AnyArray, ends: AnyArray, n: int) -> sparse.csr_array:

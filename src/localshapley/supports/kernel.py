@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,10 @@ class Kernel(Support):
         """A support with a lower threshold."""
         return f"supports.Kernel({self.threshold / 2:.4g})"
 
+    def grown(self) -> Kernel:
+        """The same with a lower threshold."""
+        return replace(self, threshold=self.threshold / 2)
+
 
 @dataclass(frozen=True, repr=False)
 class CompactKernel(Support):
@@ -93,6 +97,10 @@ class CompactKernel(Support):
     def larger(self) -> str:
         """A support with a bandwidth half as large again."""
         return f"supports.CompactKernel({1.5 * self.bandwidth:.4g})"
+
+    def grown(self) -> CompactKernel:
+        """The same with a larger bandwidth."""
+        return replace(self, bandwidth=1.5 * self.bandwidth)
 
 
 def _variance(X: Any) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 from scipy import sparse
@@ -66,6 +66,10 @@ class Nearest(Support):
         """A support twice as large."""
         return f"supports.Nearest({2 * self.n})"
 
+    def grown(self) -> Nearest:
+        """The same with twice as many rows."""
+        return replace(self, n=2 * self.n)
+
 
 @dataclass(frozen=True, repr=False)
 class Radius(Support):
@@ -102,6 +106,10 @@ class Radius(Support):
     def larger(self) -> str:
         """A support with a radius half as large again."""
         return f"supports.Radius({1.5 * self.r:.4g})"
+
+    def grown(self) -> Radius:
+        """The same within a larger radius."""
+        return replace(self, r=1.5 * self.r)
 
 
 def _check_metric(owner: str, metric: Any) -> None:

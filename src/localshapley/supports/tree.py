@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -57,6 +57,10 @@ class TreeNode(Support):
         """A node one level nearer to the root."""
         return f"supports.TreeNode(levels={self.levels + 1})"
 
+    def grown(self) -> TreeNode:
+        """The same one level nearer to the root."""
+        return replace(self, levels=self.levels + 1)
+
 
 @dataclass(frozen=True, repr=False)
 class Leaves(Support):
@@ -101,6 +105,10 @@ class Leaves(Support):
     def larger(self) -> str:
         """A support twice as large."""
         return f"supports.Leaves({2 * self.n})"
+
+    def grown(self) -> Leaves:
+        """The same with twice as many rows."""
+        return replace(self, n=2 * self.n)
 
 
 def _shared_leaves(leaves: Ints, leaves_of_tests: Ints) -> sparse.csr_array:

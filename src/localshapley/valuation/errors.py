@@ -85,6 +85,7 @@ def summary(v: Valuation) -> str:
     sentences = [in_words(v), f"Errors of all values together, relative to their size: {', '.join(parts) or 'none'}"]
     if v.stderr_tests is None:
         sentences.append(f"How much values depend on which {_tests(v)} were there is not known")
+    sentences += [note for note in v.notes if note.startswith("locality gap")]
     sentences += larger_error(v.values, v.stderr, v.spread_tests)
     return "\n".join(f"{s[0].upper()}{s[1:]}".removesuffix(".") + "." for s in sentences if s)
 

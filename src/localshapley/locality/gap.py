@@ -13,6 +13,7 @@ from localshapley.compiling import announcing_compilation
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_whole
+from localshapley.problem.base import RowsProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import rank_correlation
@@ -131,12 +132,10 @@ def locality_gap(
         on_error=on_error,
         progress=progress,
     )
-    rng = np.random.default_rng(seed)
-    graph, bench = problem.graph, Bench(problem.trainer)
+    rng, graph = np.random.default_rng(seed), problem.graph
     tests = np.sort(rng.permutation(graph.n_tests)[:n_tests]).astype(np.int32)
-    near = SupportGraph([graph.support(t) for t in tests], graph.n_players)  # equal supports share a walk
-    everyone = SupportGraph([problem.everyone_for(int(t)) for t in tests], graph.n_players)
-    each = int(everyone.sizes.sum() + near.sizes.sum())
+    walks = Walks(problem, tests, rng)
+    each = walks.each + int(walks.near(problem).sizes.sum())
     permutations = (budget - 1) // each
     if permutations < 2:
         raise InvalidArgumentError(
@@ -144,15 +143,66 @@ def locality_gap(
             "budget, a smaller n_tests, or fewer training rows."
         )
     permutations = min(permutations, 1000)
-    local, total = np.zeros((2, permutations, graph.n_players))
-    nothing = bench.train(Coalitions.from_lists([[]], [tests])).scores
     with announcing_compilation(progress), Progress(progress, permutations * each, "locality check") as bar:
-        for p in range(permutations):
-            order = rng.permutation(graph.n_players).astype(np.int32)
-            total[p] = _gains(everyone, order, tests, nothing, bench)
-            local[p] = _gains(near, order, tests, nothing, bench)
+        walks.walk(permutations, bar)
+        return walks.gap(problem, bar)
+
+
+class Walks:
+    """Random orders in which all players arrive, and what each adds to a sample of the test rows.
+
+    Parameters
+    ----------
+    problem : RowsProblem
+        Any support of the same rows.
+    tests : int array
+        The sampled test rows.
+    rng : random generator
+
+    Attributes
+    ----------
+    each : int
+        Trainings of one order.
+    trainings : int
+        Trainings so far.
+    """
+
+    def __init__(self, problem: RowsProblem, tests: Indices, rng: np.random.Generator) -> None:
+        self.tests, self._rng, self._bench = tests, rng, Bench(problem.trainer)
+        self._everyone = SupportGraph([problem.everyone_for(int(t)) for t in tests], problem.graph.n_players)
+        self.each, self.trainings = int(self._everyone.sizes.sum()), 0
+        self._orders: list[Indices] = []
+
+    def near(self, problem: RowsProblem) -> SupportGraph:
+        """The games of the sampled test rows; equal supports share a walk."""
+        return SupportGraph([problem.graph.support(t) for t in self.tests], problem.graph.n_players)
+
+    def walk(self, n: int, bar: Progress) -> None:
+        """Draw orders, and see what each player adds as it arrives."""
+        self._nothing = self._bench.train(Coalitions.from_lists([[]], [self.tests])).scores
+        self._orders = [self._rng.permutation(self._everyone.n_players).astype(np.int32) for _ in range(n)]
+        self._total = self._gains(self._everyone, bar, n)
+        self.trainings += 1
+
+    def n_orders(self, problem: RowsProblem, most: float) -> int:
+        """Orders that can be walked with the supports of a problem, with `most` trainings in all."""
+        left = most - self.trainings
+        return int(min(len(self._orders), left // max(int(self.near(problem).sizes.sum()), 1)))
+
+    def gap(self, problem: RowsProblem, bar: Progress, most: float = np.inf) -> LocalityGap:
+        """How far the values of a problem are from the global ones."""
+        n = self.n_orders(problem, most)
+        local = self._gains(self.near(problem), bar, n)
+        return _summarise(local, self._total[:n], self.tests, self.trainings, problem.source, problem.notes)
+
+    def _gains(self, games: SupportGraph, bar: Progress, n: int) -> Floats:
+        """What each player adds in each of the first `n` orders."""
+        out, each = np.zeros((n, games.n_players)), int(games.sizes.sum())
+        for gains, order in zip(out, self._orders[:n], strict=True):
+            gains[:] = _gains(games, order, self.tests, self._nothing, self._bench)
             bar.advance(each)
-    return _summarise(local, total, tests, permutations * each + 1, problem.source, problem.notes)
+        self.trainings += n * each
+        return out
 
 
 def _gains(games: SupportGraph, order: Indices, tests: Indices, nothing: Floats, bench: Bench) -> Floats:

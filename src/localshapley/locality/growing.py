@@ -1,0 +1,118 @@
+"""Supports that are large enough: `support="auto"` grows them until the locality gap is small."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from localshapley.compiling import announcing_compilation
+from localshapley.errors import InvalidArgumentError, TooLargeError
+from localshapley.locality.gap import LocalityGap, Walks
+from localshapley.methods import Settings
+from localshapley.models.boosted import BoostedTrainer
+from localshapley.models.fixed import FixedTrainer
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.posing import pose
+from localshapley.progress import Progress
+from localshapley.supports.base import Support
+from localshapley.workers import Bench
+
+AUTO = "auto"
+N_TESTS = 10
+"""Test rows on which the gap is measured,"""
+MAX_TRAININGS = 20_000
+"""and trainings for that at most; of a budget, a quarter at most."""
+MAX_PAIRS = 100_000
+"""Without a budget, supports do not grow beyond so many rows, over all test rows; else beyond its trainings."""
+
+
+def pose_with(
+    settings: Settings, support: Support | str | None, *data: Any, **about: Any
+) -> tuple[RowsProblem, Settings]:
+    """The problem of `value`, with a support that is large enough if it is ``"auto"``, and the settings left for it."""
+    chosen = None if support == AUTO else support
+    problem = pose(*data, support=settings.method.support(chosen), **about)  # type: ignore[arg-type]
+    is_exact = isinstance(problem.trainer, FixedTrainer | BoostedTrainer)
+    if not isinstance(support, str) or support != AUTO or settings.method.plays_all or is_exact:
+        return problem, settings
+    most = MAX_TRAININGS if settings.budget is None else min(MAX_TRAININGS, settings.budget // 4)
+    walks = _walks(problem, settings.seed, most)
+    if walks is None:
+        problem.notes.append(
+            f"support='auto' kept {problem.support}: to measure what it misses would take over {most:,} trainings."
+        )
+        return problem, settings
+    with announcing_compilation(settings.progress), Progress(settings.progress, None, "finding a support") as bar:
+        walks.walk(_n_orders(walks, problem, most), bar)
+        found, gap, reason = _grow(problem, walks, settings, most, bar, data, about)
+    found.notes.append(in_words(found, gap, reason))
+    budget = None if settings.budget is None else settings.budget - walks.trainings
+    return found, replace(settings, budget=budget)
+
+
+def _walks(problem: RowsProblem, seed: int, most: int) -> Walks | None:
+    """Walks over as many test rows as there are trainings for, with a few orders; None for none."""
+    rng, n_tests = np.random.default_rng(seed), problem.graph.n_tests
+    order = rng.permutation(n_tests)
+    for n in range(min(N_TESTS, n_tests), 0, -1):
+        walks = Walks(problem, np.sort(order[:n]).astype(np.int32), rng)
+        if 2 * (walks.each + 3 * int(walks.near(problem).sizes.sum())) < most:
+            return walks
+    return None
+
+
+def _n_orders(walks: Walks, problem: RowsProblem, most: int) -> int:
+    """Orders that leave room for supports that grow to four times their size; larger ones see fewer of them."""
+    near = int(walks.near(problem).sizes.sum())
+    return int(np.clip(most // (walks.each + 7 * near), 2, 1000))
+
+
+def _grow(
+    problem: RowsProblem,
+    walks: Walks,
+    settings: Settings,
+    most: int,
+    bar: Progress,
+    data: tuple[Any, ...],
+    about: dict[str, Any],
+) -> tuple[RowsProblem, LocalityGap, str]:
+    """The first support whose gap is small enough, or the last one that may be; with its gap and what ended it."""
+    gap = walks.gap(problem, bar, most)
+    while not gap.enough:
+        larger = problem.source.grown()
+        if larger is None or (problem.graph.support_sizes == problem.graph.n_players).all():
+            return problem, gap, "there is no larger one"
+        try:
+            grown = pose(*data, support=larger, **about)
+        except TooLargeError:
+            return problem, gap, "a larger one does not fit into memory"
+        if reason := _too_large(grown, walks, settings, most):
+            return problem, gap, reason
+        problem, gap = grown, walks.gap(grown, bar, most)
+    return problem, gap, ""
+
+
+def _too_large(problem: RowsProblem, walks: Walks, settings: Settings, most: int) -> str:
+    """Why a support is too large, if it is."""
+    limit = MAX_PAIRS if settings.budget is None else settings.budget
+    if problem.graph.n_entries > limit:
+        return f"a larger one would have over {limit:,} rows, over all test rows"
+    if walks.n_orders(problem, most) < 2:
+        return f"to measure a larger one would take over {most:,} trainings"
+    left = None if settings.budget is None else settings.budget - most
+    try:
+        settings.method.start(problem.graph, Bench(problem.trainer), replace(settings, budget=left))
+    except InvalidArgumentError:
+        return "a larger one would need a larger budget"
+    return ""
+
+
+def in_words(problem: RowsProblem, gap: LocalityGap, reason: str) -> str:
+    """What was found, for the notes of a result."""
+    measured = (
+        f"locality gap of {problem.support}, found by support='auto': {gap.gap:.2f} ± {gap.gap_stderr:.2f} of the "
+        f"values' size (sampling alone: {gap.noise:.2f}; {len(gap.tests)} test rows, {gap.trainings:,} trainings)"
+    )
+    return f"{measured}." if gap.enough else f"{measured}; {reason}."

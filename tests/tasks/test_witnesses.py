@@ -42,20 +42,21 @@ def margin(p, y):
     return own - others.max(axis=1)
 
 
-def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say(wine):
-    X, y, *_, judged = wine
+def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say():
+    X, y, *_ = with_flips(load_wine, 0.3)
+    judged = judge_labels(X, y)
     X = StandardScaler().fit_transform(X).clip(-3, 3).round(6)
     quantiles = np.quantile(X, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], axis=0)
     X = X[:, np.lexsort(np.vstack([quantiles, (y - y.mean()) @ X / len(y)]).round(6))]
     order = np.lexsort(np.column_stack([digest_cells(X), digest_labels(y)]).T)
     X, y = X[order], y[order]
     trust, shares, machine = trusted(X, y, leaf=3, C=1)
-    differ = ((shares + machine).argmax(axis=1) != y).mean()
-    assert 0.15 < differ < 0.3  # both kinds of witnesses have a say
+    differ = ((shares + machine).argmax(axis=1) != y).mean() / (2 * 2 / 3)
+    assert 0.2 < differ < 0.3  # both kinds of witnesses have a say
     cautious, *_ = trusted(X, y, leaf=10, C=0.1)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     linear = cross_val_predict(LogisticRegression(C=0.1, max_iter=300), X, y, cv=folds, method="predict_proba")
-    share = (differ - 0.15) / 0.15
+    share = (differ - 0.2) / 0.1
     expected = -(1 - share) * trust - share * (cautious + in_deviations(margin(linear, y)))
     assert judged.suspicion[order] == pytest.approx(expected, abs=2e-3)
 
@@ -201,11 +202,11 @@ def test_of_many_rows_samples_are_enough(monkeypatch):
 def test_cautious_witnesses_find_more_where_many_labels_are_wrong(monkeypatch):
     X, y, wrong, _ = with_flips(load_breast_cancer, 0.4)
     found = {}
-    for few in (0.15, 1.0):  # as it is, and without them
+    for few in (0.2, 1.0):  # as it is, and without them
         monkeypatch.setattr(witnesses, "FEW_DIFFER", few)
-        monkeypatch.setattr(witnesses, "MANY_DIFFER", 2 * few)
+        monkeypatch.setattr(witnesses, "MANY_DIFFER", 1.5 * few)
         found[few] = wrong[np.argsort(-judge_labels(X, y).suspicion)[: wrong.sum()]].mean()
-    assert found[0.15] > found[1.0] + 0.02
+    assert found[0.2] > found[1.0] + 0.02
 
 
 def test_few_differing_labels_need_no_caution(monkeypatch):

@@ -63,9 +63,9 @@ FREEDOM = 5
 OPEN, CAUTIOUS = (3, 1.0), (10, 0.1)
 """Rows in a leaf of the forest at least, and `C` of the machine. Cautious witnesses learn less from each row, so less
 from wrong labels, too."""
-FEW_DIFFER, MANY_DIFFER = 0.15, 0.3
+FEW_DIFFER, MANY_DIFFER = 0.2, 0.3
 """Cautious witnesses have a say if more labels than this share differ from what the open ones predict, and decide
-alone if as many as the second share do."""
+alone if as many as the second share do. It is a share of two classes: of more, by how much is guessed wrong."""
 N_FOLDS = 5
 STEPS_OF_FOREST = 5
 """How many steps of the progress bar the forest takes; each fold takes one."""
@@ -237,7 +237,8 @@ def _heard(
 
 def _with_caution(trust: Floats, together: Floats, X: Any, codes: Ints, seed: int, bar: Progress) -> Floats:
     """Trust in each label, drawn to that of cautious witnesses where many labels are not as predicted."""
-    differ = float((together.argmax(axis=1) != codes).mean())
+    guessed_wrong = 1 - 1 / together.shape[1]
+    differ = float((together.argmax(axis=1) != codes).mean()) / (2 * guessed_wrong)
     share = float(np.clip((differ - FEW_DIFFER) / (MANY_DIFFER - FEW_DIFFER), 0, 1))
     if share == 0:
         bar.advance(STEPS + N_FOLDS)

@@ -8,7 +8,7 @@ which the model is scored and which no way to choose gets to see. With --wrong a
 flipped; held-out labels stay. Prints a table for each data set: mean accuracy (in per cent) over the seeds by share of
 the rows, the mean over the shares, and the standard error of its difference from random rows; and where `select` is
 worse than others by over two standard errors. Defaults of `select` were tried out on splits of seeds 0 to 19 of all but
-the last data set, so give --first-seed 100 for splits that they were not.
+the last data set, so give --first-seed 200 for splits that they were not.
 
 - select: `ls.select(X, y, model=model, cv=5)`.
 - value, value in balance: the rows of highest value, `ls.value(X, y, model=model, cv=5, support=Nearest(10), tol=0.2)`,

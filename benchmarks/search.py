@@ -2,12 +2,12 @@
 
     python benchmarks/search.py                          # 200,000 rows × 64 features, 4,000 queries
     python benchmarks/search.py --rows 1000000 --queries 10000
-    python benchmarks/search.py --device cuda            # ours on the GPU, and the values end to end
+    python benchmarks/search.py --device cuda --values   # ours on the GPU too, and values of neighbours, end to end
     pip install faiss-cpu usearch                        # to compare with these too
 
 All run in one process and take turns; a time is the best of the repeats, and the ratio is to the product in single
-precision (sgemm) of all rows and queries, by blocks, on the same cores. Every search's neighbours are compared with
-ours; where sets differ, the distances of the rows tell who is right.
+precision (sgemm) of all rows and queries, by blocks, on the same cores. On a busy machine go by the CPU seconds. Every
+search's neighbours are compared with ours.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from importlib.util import find_spec
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from localshapley.search import nearest
+
+PRODUCT, OURS = "bare product (sgemm)", "localshapley"
 
 
 def table(n_rows: int, n_queries: int, n_features: int) -> tuple[Any, Any]:
@@ -46,8 +49,6 @@ def product(X: Any, queries: Any) -> Callable[[], Any]:
 
 def rivals(X: Any, queries: Any, k: int) -> dict[str, Callable[[], Any]]:
     """Other exact searches that are installed; each returns row numbers."""
-    from sklearn.neighbors import NearestNeighbors
-
     brute = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(X)
     found: dict[str, Callable[[], Any]] = {
         "scikit-learn, brute force": lambda: brute.kneighbors(queries, return_distance=False)
@@ -65,6 +66,21 @@ def rivals(X: Any, queries: Any, k: int) -> dict[str, Callable[[], Any]]:
     return found
 
 
+def values(X: Any, queries: Any, k: int) -> Callable[[], None]:
+    """The values of a neighbours model whose supports are the `k` nearest rows, end to end."""
+    import localshapley as ls
+
+    rng = np.random.default_rng(1)
+    y, y_test = rng.integers(5, size=len(X)), rng.integers(5, size=len(queries))
+    model = KNeighborsClassifier(max(k // 2, 1))
+    ls.value(X[:5000], y[:5000], queries[:100], y_test[:100], model=model)  # compiles
+
+    def run() -> None:
+        ls.value(X, y, queries, y_test, model=model)
+
+    return run
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=200_000)
@@ -72,32 +88,38 @@ def main() -> None:
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--k", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--without", nargs="*", default=[], help="first words of rivals to leave out")
+    parser.add_argument("--device", default="cpu", help="also search there, such as on cuda")
+    parser.add_argument("--values", action="store_true", help="also time the values of a neighbours model, end to end")
+    parser.add_argument("--without", nargs="*", default=[], help="first words of searches to leave out")
     arguments = parser.parse_args()
     X, queries = table(arguments.rows, arguments.queries, arguments.features)
     k = arguments.k
-    runs = {"bare product (sgemm)": product(X, queries), "localshapley": lambda: nearest(X, queries, k).rows}
-    runs |= {
-        name: run
-        for name, run in rivals(X, queries, k).items()
-        if not any(name.startswith(word) for word in arguments.without)
-    }
-    seconds, found = dict.fromkeys(runs, np.inf), {}
+    runs = {PRODUCT: product(X, queries), OURS: lambda: nearest(X, queries, k, device="cpu").rows}
+    if arguments.device != "cpu":
+        runs[f"{OURS}, {arguments.device}"] = lambda: nearest(X, queries, k, device=arguments.device).rows
+    if arguments.values:
+        runs["values, end to end"] = values(X, queries, k)
+    runs |= rivals(X, queries, k)
+    runs = {name: run for name, run in runs.items() if not any(name.startswith(word) for word in arguments.without)}
+    seconds, cpu, found = dict.fromkeys(runs, np.inf), dict.fromkeys(runs, np.inf), {}
     for _ in range(arguments.repeats):
         for name, run in runs.items():
-            started = perf_counter()
+            started, worked = perf_counter(), process_time()
             found[name] = run()
             seconds[name] = min(seconds[name], perf_counter() - started)
+            cpu[name] = min(cpu[name], process_time() - worked)
     print(f"{len(X):,} rows × {X.shape[1]}, {len(queries):,} queries, k = {k}, single precision")
-    for name, took in seconds.items():
-        print(f"  {name:<26}{took:8.2f} s  {took / seconds['bare product (sgemm)']:6.2f}{wrong(found, name)}")
+    print(f"  {'':<26}{'seconds':>9}{'ratio':>7}{'CPU seconds':>13}{'ratio':>7}")
+    for name in runs:
+        ratios = [times[name] / times.get(PRODUCT, np.nan) for times in (seconds, cpu)]
+        print(f"  {name:<26}{seconds[name]:9.2f}{ratios[0]:7.2f}{cpu[name]:13.2f}{ratios[1]:7.2f}{wrong(found, name)}")
 
 
 def wrong(found: dict[str, Any], name: str) -> str:
     """How many queries have other neighbours than ours."""
-    if found[name] is None:
+    if found[name] is None or OURS not in found:
         return ""
-    ours = np.sort(found["localshapley"], axis=1)
+    ours = np.sort(found[OURS], axis=1)
     n = int((np.sort(np.asarray(found[name]).astype(np.int64), axis=1) != ours).any(axis=1).sum())
     return f"  {n:,} queries with other rows" if n else "  the same rows"
 

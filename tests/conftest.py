@@ -24,6 +24,7 @@ WAYS = {
     "CUDA": "a GPU: run where PyTorch finds CUDA",
     "torch": "PyTorch: pip install 'localshapley[torch]'",
     **dict.fromkeys(("xgboost", "lightgbm", "catboost"), "boosting libraries: pip install 'localshapley[boosting]'"),
+    "faiss": "faiss: pip install 'localshapley[approximate]'",
     "dask": "Dask: pip install 'localshapley[dask]'",
 }
 """What a skipped test needs and how to get it, by a word of its reason."""

@@ -286,3 +286,17 @@ def test_no_queries_and_no_rows_are_no_trouble():
     assert nearest(X[:0], X[:4], 3).rows.shape == (4, 0)
     assert within(X, X[:0], 1.0) == []
     assert [len(rows) for rows in within(X[:0], X[:4], 1.0)] == [0] * 4
+
+
+def test_a_support_says_where_it_is_searched(monkeypatch):
+    neighbours = import_module("localshapley.search.neighbours")
+    asked = []
+    monkeypatch.setattr(neighbours, "find_device", lambda device: asked.append(device) or pytest.skip("no CUDA device"))
+    X, y = TABLES["numbers"][:50], np.arange(50) % 2
+    assert ls.supports.Nearest(3, device="cpu") != ls.supports.Nearest(3)
+    ls.value(X, y, X[:3], y[:3], model="knn", support=ls.supports.Nearest(3, device="cpu"))
+    assert asked == []
+    for support in (ls.supports.Nearest(3, device="cuda"), ls.supports.Kernel(device="cuda")):
+        with pytest.raises(pytest.skip.Exception):
+            ls.value(X, y, X[:3], y[:3], model="knn", support=support)
+    assert asked == ["cuda", "cuda"]

@@ -33,8 +33,13 @@ def label_text(cell: Any) -> str:
 
 
 def contents_of(table: Any) -> list[str]:
-    """A digest of the contents of each row; it begins with a letter, so that no spreadsheet takes it for a number."""
-    return [f"c{word:016x}" for word in digest_cells(table)[:, 0]]
+    """A digest of the contents of each row."""
+    return [contents_text(word) for word in digest_cells(table)[:, 0]]
+
+
+def contents_text(word: np.uint64) -> str:
+    """A digest as a text; it begins with a letter, so that no spreadsheet takes it for a number."""
+    return f"c{word:016x}"
 
 
 def read_decisions(given: Any) -> pd.DataFrame:

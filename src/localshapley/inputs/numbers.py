@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from joblib import cpu_count
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError
 
 LARGEST = 1e150
 """Sums of squares of numbers up to this are finite, however many there are."""
+
+
+AT_ONCE = 2**20
+"""Numbers that a thread looks at, at a time."""
 
 
 def check_whole(name: str, value: Any, *, least: int = 1, optional: bool = False) -> None:
@@ -90,7 +96,13 @@ def extremes(numbers: AnyArray) -> tuple[float, float]:
     >>> extremes(np.array([2.0, np.nan]))
     (nan, nan)
     """
-    return float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
+    if numbers.size <= AT_ONCE or not numbers.flags.c_contiguous:
+        return float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
+    flat = numbers.reshape(-1)
+    with ThreadPoolExecutor(cpu_count()) as threads:
+        found = list(threads.map(lambda start: extremes(flat[start : start + AT_ONCE]), range(0, len(flat), AT_ONCE)))
+    low, high = np.array(found).T
+    return float(low.min()), float(high.max())
 
 
 def check_n_jobs(n_jobs: Any) -> None:

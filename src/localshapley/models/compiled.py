@@ -15,6 +15,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.data import numbers_in
+from localshapley.inputs.numbers import extremes
 from localshapley.inputs.task import UNKNOWN, Task
 from localshapley.models.cluster import n_processes, on_cluster
 from localshapley.models.trainer import Counts, Trained, Trainer
@@ -82,7 +84,7 @@ class CompiledTrainer(Trainer):
                 return Usable("X is sparse")
             if not sparse.issparse(X) and getattr(X, "dtype", np.dtype(object)).kind not in "biuf":
                 return Usable("X is not an array of numbers")
-            if not np.isfinite(X.data if sparse.issparse(X) else X).all():
+            if not np.isfinite(extremes(numbers_in(X))).all():
                 return Usable("X has missing values")
         return Usable()
 

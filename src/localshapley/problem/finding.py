@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy import sparse
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
@@ -25,6 +24,7 @@ from localshapley.problem.references import (
     MAX_PREDICTED,
     Trial,
     needs_reference,
+    searches_once,
     train_on_rows,
     try_out,
     try_out_near,
@@ -32,9 +32,6 @@ from localshapley.problem.references import (
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
-
-MANY_ROWS = 20_000
-"""Of more rows, neighbours are searched once: the supports hold what a neighbours model predicts from."""
 
 
 def find_supports(
@@ -54,16 +51,17 @@ def find_supports(
     reference = estimator
     if is_judged or needs_reference(support, estimator):
         reference = train_on_rows(support, task, estimator, notes, progress, where)
-    searched_twice = support is None and isinstance(reference, KNeighborsClassifier | KNeighborsRegressor)
-    searched_twice &= len(task.y) > MANY_ROWS
-    if is_judged and not searched_twice:
+    once = searches_once(support, task, estimator)
+    if is_judged and not once:
         with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions
             trials.append(try_out(reference, task, n_predicted))
     if is_judged and task.score.source in ("proba", "margin"):
         check_decisions(reference, task.score.name)
     support = support_for(reference, support, notes)
-    found = support(_space(reference, task, raw, raw_test))
-    if is_judged and searched_twice:
+    space = _space(reference, task, raw, raw_test)
+    found = support(space)
+    notes += [note for note in space.notes if note not in notes]
+    if is_judged and once:
         trials.append(try_out_near(reference, task, n_predicted, found))
     return support, found
 

@@ -41,7 +41,9 @@ def train_on_rows(
     """Train the model on all rows, of many on a random sample if supports do not read what it has learnt."""
     X, y = task.X, task.y
     is_slow = not isinstance(estimator, KNeighborsClassifier | KNeighborsRegressor)
-    if len(y) > MAX_REFERENCE and is_slow and not needs_reference(support, estimator):
+    if searches_once(support, task, estimator):  # it is trained again on the rows that its predictions depend on
+        X, y = X[:MAX_REFERENCE], y[:MAX_REFERENCE]
+    elif len(y) > MAX_REFERENCE and is_slow and not needs_reference(support, estimator):
         rows = _sample_of_rows(task, MAX_REFERENCE)
         X, y = _safe_indexing(X, rows), y[rows]
         note = (
@@ -56,6 +58,15 @@ def train_on_rows(
 def needs_reference(support: Support | None, estimator: Any) -> bool:
     """Whether supports need a trained model, and not only to know how good it is."""
     return isinstance(estimator, Pipeline) or (support or default_support(estimator)[0]).reads_model
+
+
+def searches_once(support: Support | None, task: Task, estimator: Any) -> bool:
+    """Whether the supports of many rows hold what a neighbours model predicts from, so that one search does for both.
+
+    The support is then the one that belongs to the model: its nearest rows, twice as many as it asks.
+    """
+    by_neighbours = isinstance(estimator, KNeighborsClassifier | KNeighborsRegressor)
+    return support is None and by_neighbours and len(task.y) > MAX_REFERENCE
 
 
 def _sample_of_rows(task: Task, n: int) -> Ints:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.arrays import Floats, Ints
+from localshapley.arrays import AnyArray, Floats, Ints, Masks
 from localshapley.errors import LocalShapleyError
-from localshapley.inputs.decisions import COLUMNS, contents_of, label_text
+from localshapley.inputs.decisions import COLUMNS, contents_text, label_text
+from localshapley.inputs.digests import digest_cells
 from localshapley.inputs.preparing import prepare
 from localshapley.report.rows import MAX_BYTES, MAX_FEATURES, Rows
-from localshapley.report.tables import MAX_NUMBER, MAX_TEXT, number, size_of, text
+from localshapley.report.tables import MAX_NUMBER, MAX_TEXT, each_once, number, size_of, text
 from localshapley.tasks.verdict import is_regression
 
 N_NEAREST = (5, 2, 0)
@@ -31,12 +32,12 @@ AT_ONCE = 2**22
 
 def make_bench(rows: Rows, suspects: pd.DataFrame) -> dict[str, Any] | None:
     """Collect it as plain data; None where rows cannot be told apart by their names."""
-    names = [_valid(name) for name in rows.ids]
     places = rows.ids.get_indexer(suspects.index) if rows.ids.is_unique else np.array([-1])
-    if (places < 0).any() or not suspects.index.is_unique or len(set(names)) < len(names):
+    names = _texts(rows.ids)
+    if (places < 0).any() or not suspects.index.is_unique or not pd.Index(names).is_unique:
         return None
     numbers = is_regression(rows.valuation, suspects["label"].to_numpy())
-    contents = contents_of(rows.whole)
+    contents = digest_cells(rows.whole)[:, 0]
     judged = zip(suspects["label"], suspects["suggested"], strict=True)
     found, near, images = _with_images(rows, suspects, places, numbers)
     columns, cells = _columns(rows.originals, near)
@@ -48,7 +49,7 @@ def make_bench(rows: Rows, suspects: pd.DataFrame) -> dict[str, Any] | None:
         "allowed": _allowed(suspects["label"]),
         "labels": _labels(rows, suspects, numbers),
         "suspects": [
-            [names[z], _valid(old), _suggested(new, numbers), contents[z], *beside]
+            [str(names[z]), _valid(old), _suggested(new, numbers), contents_text(contents[z]), *beside]
             for z, (old, new), beside in zip(places, judged, found, strict=True)
         ],
         "columns": columns,
@@ -60,9 +61,16 @@ def make_bench(rows: Rows, suspects: pd.DataFrame) -> dict[str, Any] | None:
     }
 
 
-def _key(rows: Rows, names: list[str], contents: list[str]) -> str:
+def _texts(cells: pd.Index | pd.Series) -> AnyArray:
+    """Names or labels as decisions have them, each different one once."""
+    if pd.api.types.is_integer_dtype(cells):
+        return np.asarray(cells.astype(str), dtype=object)
+    return each_once(cells, _valid)
+
+
+def _key(rows: Rows, names: AnyArray, contents: Masks) -> str:
     """What the choices of a reader are kept under: the same for the same table, whatever the order of its rows."""
-    labels = [""] * len(names) if rows.y is None else [_valid(label) for label in rows.y]
+    labels = "" if rows.y is None else _texts(rows.y)
     whole = pd.DataFrame({"name": names, "contents": contents, "label": labels})
     words = pd.util.hash_pandas_object(whole, index=False).to_numpy(dtype=np.uint64)
     return f"localshapley decisions {int(words.sum(dtype=np.uint64)):016x}"

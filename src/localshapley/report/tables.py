@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import floor, isfinite, log10
 from typing import Any
 
@@ -82,6 +82,15 @@ def text(cell: Any, length: int = MAX_TEXT) -> str:
         words = str(cell)
     words = words.encode("utf-8", "replace").decode()
     return words if len(words) <= length else words[: length - 1] + "…"
+
+
+def each_once(cells: pd.Index | pd.Series, as_text: Callable[[Any], str]) -> np.ndarray:
+    """Texts of many cells; each different one is made once, unless cells cannot be told apart quickly."""
+    try:
+        codes, kinds = pd.factorize(cells, use_na_sentinel=False)
+    except TypeError:  # lists, for example
+        return np.array([as_text(cell) for cell in cells], dtype=object)
+    return np.array([as_text(kind) for kind in kinds], dtype=object)[codes]
 
 
 def number(x: float, decimals: int | None = None) -> int | float | None:

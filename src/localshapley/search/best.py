@@ -10,7 +10,7 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.search.bounds import SAMPLE, WHOLE_STEP, Arithmetic, UndecidedError, arithmetics, sample_of
 from localshapley.search.pairs import measure
 from localshapley.search.results import Neighbours, best_of
-from localshapley.search.scan import QUERIES, at_least, chunks_of, passing, scan
+from localshapley.search.scan import QUERIES, at_least, chunks_of, multiplied, passing, scan
 
 EUCLIDEAN: tuple[str, dict[str, Any]] = ("euclidean", {})
 IN_SAMPLE = 32
@@ -72,14 +72,14 @@ class Best:
 
     def bound_by(self, rows: AnyArray, widths: Floats) -> None:
         """Take the first limits from a sample of the rows."""
-        upper = (self._queries @ rows.T).astype(np.float64, copy=False) + widths
+        upper = multiplied(self._queries, rows).astype(np.float64) + widths
         self._sink(np.arange(len(upper)), np.partition(upper, self._k - 1, axis=1)[:, self._k - 1])
 
     def scan(self, rows: AnyArray, widths: Floats, start: int) -> None:
         """Let rows of a block pass."""
         if self.undecided:
             return
-        products = self._queries @ rows.T
+        products = multiplied(self._queries, rows)
         query, column = passing(products, self._limit)
         if len(query):
             product = products[query, column]

@@ -9,7 +9,7 @@ from localshapley.inputs.memory import check_memory
 from localshapley.search.best import EUCLIDEAN
 from localshapley.search.bounds import Arithmetic, UndecidedError, arithmetics
 from localshapley.search.pairs import measure
-from localshapley.search.scan import at_least, chunks_of, passing, scan
+from localshapley.search.scan import at_least, chunks_of, multiplied, passing, scan
 
 CROWD = 1 / 16
 """If so large a share of the pairs is too close to the radius to tell, another arithmetic is tried."""
@@ -55,7 +55,7 @@ class Inside:
         """Take the rows of a block that are within the radius."""
         if self.undecided:
             return
-        products = self._queries @ rows.T
+        products = multiplied(self._queries, rows)
         query, column = passing(products, self._limit)
         if not len(query):
             return

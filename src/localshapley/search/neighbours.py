@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -22,8 +23,19 @@ TREE_STEP = 500
 """What a step of a search by a tree costs, in comparisons of two numbers."""
 MANY_PRODUCTS = 10**10
 """From so many products of two numbers on, a GPU is used if there is one: a core takes some tenths of a second."""
+DEVICE: ContextVar[Any] = ContextVar("DEVICE", default="auto")
 DOUBT = 1e-9
 """Neighbours of an index whose distances differ by less than this share are settled by a search of all rows."""
+
+
+@contextmanager
+def searching_on(device: Any) -> Iterator[None]:
+    """Within it, searches that are not told where to compute do so there."""
+    before = DEVICE.set(device)
+    try:
+        yield
+    finally:
+        DEVICE.reset(before)
 
 
 def nearest(
@@ -33,7 +45,7 @@ def nearest(
     *,
     metric: Any = "euclidean",
     metric_params: dict[str, Any] | None = None,
-    device: Any = "auto",
+    device: Any = None,
     offset: int = 0,
 ) -> Neighbours:
     """The `k` rows of `X` nearest to each query, nearest first; all rows where there are fewer.
@@ -49,9 +61,9 @@ def nearest(
     k : int
     metric, metric_params
         As in `sklearn.neighbors.NearestNeighbors`.
-    device : {"auto", "cpu", "cuda", "mps"} or torch device, default="auto"
+    device : {"auto", "cpu", "cuda", "mps"} or torch device, optional
         Where Euclidean distances of dense rows are computed; ``"auto"`` is a CUDA GPU if there is one and much to do.
-        The result does not depend on it.
+        The result does not depend on it. By default that of `searching_on`, or ``"auto"``.
     offset : int, default=0
         Number of the first row.
 
@@ -85,6 +97,7 @@ def by_products(X: Any, queries: Any, k: int, device: Any) -> Neighbours:
 
 def device_for(device: Any, n_products: int) -> Any:
     """The torch device that so many products of two numbers are left to; None for numpy."""
+    device = DEVICE.get() if device is None else device
     if isinstance(device, str) and device == "auto":
         return find_gpu() if n_products >= MANY_PRODUCTS else None
     if isinstance(device, str) and device == "cpu":
@@ -93,7 +106,7 @@ def device_for(device: Any, n_products: int) -> Any:
     return None if there.type == "cpu" else there
 
 
-def nearest_others(X: Any, k: int, *, device: Any = "auto") -> Neighbours:
+def nearest_others(X: Any, k: int, *, device: Any = None) -> Neighbours:
     """The `k` other rows nearest to each row, nearest first; all others where there are fewer."""
     n = X.shape[0]
     distances, rows = nearest(X, X, k + 1, device=device)

@@ -31,7 +31,7 @@ def within(
     *,
     metric: Any = "euclidean",
     metric_params: dict[str, Any] | None = None,
-    device: Any = "auto",
+    device: Any = None,
     offset: int = 0,
 ) -> list[Indices]:
     """The rows of `X` at a distance of at most `radius` from each query, in the order of their numbers.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import local
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +21,7 @@ QUERIES = 512
 """and queries of a chunk: what they are multiplied to stays in the cache."""
 SMALL = 10**7
 """Up to so many products of two numbers, threads take longer to start than to work."""
+ROOM = local()
 
 
 class Chunk(Protocol):
@@ -59,9 +61,15 @@ def chunks_of(n_queries: int, most: int = QUERIES) -> list[slice]:
     return [slice(start, end) for start, end in pairwise(ends)]
 
 
+def multiplied(queries: AnyArray, rows: AnyArray) -> AnyArray:
+    """The products of queries and rows, in this thread's room: they are overwritten by the next ones."""
+    return np.matmul(queries, rows.T, out=_room("products", (len(queries), len(rows)), queries.dtype))
+
+
 def passing(products: AnyArray, limit: AnyArray) -> tuple[Ints, Ints]:
     """Lines and columns of the products that are at most the limit of their line, line by line."""
-    passes = (products <= limit[:, None]).ravel()
+    room = _room("passes", products.shape, np.bool_)
+    passes = np.less_equal(products, limit[:, None], out=room).ravel()
     if len(passes) % 8:
         at = np.flatnonzero(passes)
     else:  # nearly all are false: eight of them are looked at as one number
@@ -70,6 +78,15 @@ def passing(products: AnyArray, limit: AnyArray) -> tuple[Ints, Ints]:
         at = eights[which] * 8 + place
     line, column = np.divmod(at, products.shape[1])
     return line, column
+
+
+def _room(name: str, shape: tuple[int, ...], dtype: Any) -> AnyArray:
+    """An array of this thread to write into; new ones for each block would cost as much as the products."""
+    n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    if len(getattr(ROOM, name, b"")) < n_bytes:
+        setattr(ROOM, name, np.empty(n_bytes, dtype=np.uint8))
+    found: AnyArray = getattr(ROOM, name)[:n_bytes].view(dtype).reshape(shape)
+    return found
 
 
 def at_least(numbers: Floats, dtype: Any) -> AnyArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole, extremes
+from localshapley.search.neighbours import searching_on
 from localshapley.supports.parted import PartedRows
 
 
@@ -34,6 +35,8 @@ class Space:
     seed : int
     frames : tuple of two tables, optional
         The rows in the space of the model as frames, if that is how the model took them.
+    notes : list of str
+        What a reader of the values should know about the supports that were found; supports add to it.
     """
 
     X: Any
@@ -44,6 +47,7 @@ class Space:
     reference: Any
     seed: int = 0
     frames: tuple[Any, Any] | None = None
+    notes: list[str] = field(default_factory=list)
 
     @property
     def tables(self) -> tuple[Any, Any]:
@@ -59,9 +63,13 @@ class Support(ABC):
     ----------
     max_size : int, optional
         Keep at most this many rows of each support, the nearest ones.
+    device : {"auto", "cpu", "cuda", "mps"} or torch device, default="auto"
+        Where nearest rows are searched; ``"auto"`` is a CUDA GPU if there is one and much to do. Supports do not depend
+        on it.
     """
 
     max_size: int | None = None
+    device: Any = "auto"
 
     @property
     def reads_model(self) -> bool:
@@ -83,7 +91,8 @@ class Support(ABC):
 
     def __call__(self, space: Space) -> list[Indices]:
         """Find the support of every test row."""
-        found = self.find(space)
+        with searching_on(self.device):
+            found = self.find(space)
         return found if self.max_size is None else _nearest_first(found, space, self.max_size)
 
     def __repr__(self) -> str:

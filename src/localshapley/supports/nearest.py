@@ -13,6 +13,7 @@ from localshapley.arrays import Indices
 from localshapley.errors import unknown_name
 from localshapley.inputs.moments import Moments
 from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.search.approximate import roughly_nearest_rows
 from localshapley.supports.base import Space, Support, check_finite
 from localshapley.supports.parted import PartedRows, nearest_rows, rows_within
 
@@ -30,7 +31,13 @@ class Nearest(Support):
         Further arguments of the metric; ``p`` of ``"minkowski"`` is one of them.
     standardise : bool, default=False
         Whether features are brought to mean 0 and variance 1 first.
+    approximate : bool, default=False
+        Whether to miss some of the nearest rows for a faster search of very many rows with very many test rows, by
+        Euclidean distance in dense rows. A note of the result says how many were found, measured on some test rows. It
+        needs faiss: ``pip install 'localshapley[approximate]'``.
     max_size : int, optional
+    device : str, default="auto"
+        As in all supports: where exact searches compute, with the same result on ``"cpu"``, ``"cuda"`` and ``"mps"``.
 
     Examples
     --------
@@ -43,6 +50,7 @@ class Nearest(Support):
     metric: Any = "euclidean"
     metric_params: dict[str, Any] | None = None
     standardise: bool = False
+    approximate: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -51,8 +59,8 @@ class Nearest(Support):
 
     @property
     def takes_parts(self) -> bool:
-        """Always."""
-        return True
+        """Unless the search is approximate, which takes an index of all rows."""
+        return not self.approximate
 
     def find(self, space: Space) -> list[Indices]:
         """Find the nearest rows of every test row; all rows where there are fewer than `n`."""
@@ -60,6 +68,8 @@ class Nearest(Support):
         X, X_test = space.X, space.X_test
         if self.standardise:
             X, X_test = _standardised(X, X_test)
+        if self.approximate:
+            return roughly_nearest_rows(X, X_test, self.n, self.metric, self.metric_params, space.notes)
         return nearest_rows(X, X_test, self.n, self.metric, self.metric_params)
 
     def larger(self) -> str:

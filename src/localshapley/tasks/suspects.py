@@ -146,16 +146,16 @@ def _by_value(valuation: Valuation, agreement: Floats | None, errors: str) -> tu
     return suspicion - _in_deviations(agreement), doubtful & (agreement < 0.5)
 
 
-def neighbours_of(valuation: Valuation, X: Any, n: int) -> list[Ints]:
+def neighbours_of(valuation: Valuation, X: Any, n: int) -> Ints | list[Ints]:
     """The nearest rows of each row, nearest first: in `X`, else in the supports that rows share, else none."""
     n_rows = len(valuation.values)
     check_whole("n_neighbours", n)
     if X is not None:
         from sklearn.preprocessing import StandardScaler
 
-        return list(nearest_others(StandardScaler(with_mean=False).fit_transform(X), n).rows)
+        return nearest_others(StandardScaler(with_mean=False).fit_transform(X), n).rows
     if valuation.per_test is None:
-        return [np.empty(0, dtype=np.int64)] * n_rows
+        return np.empty((n_rows, 0), dtype=np.int64)
     return _companions(valuation, n)
 
 
@@ -165,24 +165,25 @@ def _companions(valuation: Valuation, n: int) -> list[Ints]:
     assert supports is not None
     by_row = supports.tocsc()
     n_tests = np.diff(by_row.indptr)
-    found = []
-    for z in range(len(n_tests)):
+    found = [np.empty(0, dtype=np.int64)] * len(n_tests)
+    for z in np.flatnonzero(n_tests).tolist():  # all others share no support
         tests = by_row.indices[by_row.indptr[z] : by_row.indptr[z + 1]]
         others, both = np.unique(supports[tests].indices, return_counts=True)
         nearness = both / (n_tests[z] + n_tests[others] - both)
         nearness[others == z] = -1
-        found.append(others[np.argsort(-nearness, kind="stable")[: min(n, len(others) - 1)]].astype(np.int64))
+        found[z] = others[np.argsort(-nearness, kind="stable")[: min(n, len(others) - 1)]].astype(np.int64)
     return found
 
 
-def _agreement(labels: AnyArray, neighbours: list[Ints]) -> Floats:
+def _agreement(labels: AnyArray, neighbours: Ints | list[Ints]) -> Floats:
     """Share of the neighbours of each row that have its label; NaN where there are none."""
-    return np.array(
-        [
-            (labels[rows] == label).mean() if len(rows) else np.nan
-            for label, rows in zip(labels, neighbours, strict=True)
-        ]
-    )
+    sizes = np.array([len(rows) for rows in neighbours]) if isinstance(neighbours, list) else neighbours.shape[1]
+    counts = np.broadcast_to(sizes, len(labels))
+    own, codes = np.repeat(np.arange(len(labels)), counts), pd.factorize(labels)[0]
+    others = np.concatenate(neighbours) if isinstance(neighbours, list) else neighbours.ravel()
+    same = np.bincount(own[(codes[others] == codes[own]) & (codes[own] >= 0)], minlength=len(labels))
+    shares: Floats = np.divide(same, counts, out=np.full(len(labels), np.nan), where=counts > 0)
+    return shares
 
 
 def _suggested(z: int, labels: AnyArray, neighbours: Ints, judged: Judgement | None, regression: bool) -> Any:

@@ -97,8 +97,10 @@ def _tests(v: Valuation) -> str:
 def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:
     """A note where values are sampled, and test rows are so much the larger error that the draws hardly count."""
     size, by_draws = float(np.linalg.norm(values)), float(np.linalg.norm(stderr))
-    by_tests = 0.0 if spread_tests is None else float(np.sqrt(squares(spread_tests).sum()))
-    if not 0 < by_draws <= HARDLY * by_tests or not size:
+    if not (size and by_draws and spread_tests is not None):
+        return []
+    by_tests = float(np.sqrt(squares(spread_tests).sum()))
+    if not 0 < by_draws <= HARDLY * by_tests:
         return []
     return [
         f"the choice of test rows is the larger error ({100 * by_tests / size:.0f} % of the size of the values; the "

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from localshapley.arrays import Floats
 from localshapley.report import charts
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, as_table, cells_of, number_column, text, text_column
+from localshapley.report.tables import Table, as_table, cells_of, each_once, number_column, text, text_column
 
 MAX_CLASSES = 30
 QUANTILES = {"10th percentile": 0.1, "median": 0.5, "90th percentile": 0.9}
@@ -28,7 +28,7 @@ class Classes(Section):
         y = context.rows.y
         if y is None or _is_measured(y):
             return None
-        labels = y.map(text)
+        labels = pd.Series(each_once(y, text))
         return {"n_classes": int(labels.nunique()), "table": _table(context.valuation.values, labels)}
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:

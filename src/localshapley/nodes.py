@@ -33,10 +33,10 @@ GAMES = ("test", "train")
 
 def value_nodes(
     adjacency: Any,
-    X: Any,
-    y: Any,
-    train: Any,
-    test: Any,
+    X: Any = None,
+    y: Any = None,
+    train: Any = None,
+    test: Any = None,
     *,
     model: GCN | None = None,
     support: Support | None = None,
@@ -60,9 +60,10 @@ def value_nodes(
 
     Parameters
     ----------
-    adjacency : SciPy sparse matrix, edge list of shape (n_edges, 2), networkx graph or PyTorch Geometric `Data`
+    adjacency : SciPy sparse matrix, edge list of shape (n_edges, 2), graph of networkx, PyTorch Geometric or DGL
         The edges; nodes are numbered as the rows of `X`, from 0. Directions and weights are ignored, self-loops and
-        repeated edges are merged.
+        repeated edges are merged. The last two also hold `X`, `y`, `train` and `test`, which can then be left out:
+        `x`, `y`, `train_mask` and `test_mask`, or `ndata` of the names ``"feat"``, ``"label"`` and these masks.
     X : array, DataFrame or SciPy sparse matrix of shape (n_nodes, n_features)
         Features, used as they are; sparse ones train faster.
     y : array of shape (n_nodes,)
@@ -107,7 +108,8 @@ def value_nodes(
             raise unknown_name(name, given, known)
     if settings.method.plays_all:
         games = "test"
-    find_device(device)
+    if find_device(device).type not in ("cpu", "cuda"):
+        raise InvalidArgumentError(f"device {device!r} cannot train graph networks; give 'auto', 'cpu' or 'cuda'.")
     data = read_graph(adjacency, X, y, train, test)
     task, notes = data.task(score=score, empty=empty, seed=seed)
     supports, scored = _make_games(games, support, data, seed, apart=per_test)

@@ -22,8 +22,7 @@ torch = pytest.importorskip("torch")
 import naive_gcn  # noqa: E402 - it needs PyTorch
 from localshapley.models.gcn_networks import Networks, initial_weights  # noqa: E402
 
-gpu = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
-DEVICES = ["cpu", pytest.param("cuda", marks=gpu)]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 
 
 def make(seed, n_nodes=24, n_features=15, n_edges=40, n_classes=3):
@@ -199,7 +198,6 @@ def test_threads_of_pytorch_are_given_back():
 @pytest.mark.parametrize("graph", ["induced", "full"])
 @pytest.mark.parametrize(("hidden", "n_classes"), [(32, 3), (100, 17), (300, 17)])
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_devices_agree(graph, hidden, n_classes):
     data = make(9, n_nodes=120, n_edges=300, n_classes=n_classes)
     coalitions, model = draw(data, 100), GCN(hidden=hidden, epochs=5)
@@ -210,7 +208,6 @@ def test_devices_agree(graph, hidden, n_classes):
 
 @pytest.mark.parametrize("graph", ["induced", "full"])
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_programs_give_the_same_bits_in_any_company(graph):
     data = make(3, n_nodes=200, n_edges=700)
     coalitions = draw(data, 70)
@@ -330,12 +327,39 @@ def forms():
     yield pytest.param(np.concatenate([path, path[:, ::-1], path, [[2, 2]]]), id="array")
     yield pytest.param(path.tolist(), id="list")
     yield pytest.param(SimpleNamespace(edge_index=torch.tensor(path.T), num_nodes=6), id="PyTorch Geometric")
+    ends = tuple(torch.tensor(path.T))
+    yield pytest.param(SimpleNamespace(edges=lambda: ends, num_nodes=lambda: 6, nodes=None, ndata={}), id="DGL")
 
 
 @pytest.mark.parametrize("adjacency", list(forms()))
 def test_forms_of_a_graph(adjacency):
     found = read_edges(adjacency, 6).toarray()
     np.testing.assert_array_equal(found, np.eye(6, k=1) + np.eye(6, k=-1))
+
+
+@pytest.mark.parametrize("form", ["stand-in", "PyTorch Geometric", "DGL"])
+def test_graphs_bring_their_nodes_along(form):
+    data = make(18)
+    masks = [torch.tensor(np.isin(np.arange(24), nodes)) for nodes in (data.train, data.test)]
+    tensors = torch.tensor(data.X, requires_grad=True), torch.tensor(data.y), *masks
+    edges = torch.tensor(data.pairs.T)
+    if form == "DGL":
+        ndata = dict(zip(("feat", "label", "train_mask", "test_mask"), tensors, strict=True))
+        graph = SimpleNamespace(edges=lambda: tuple(edges), num_nodes=lambda: 24, nodes=None, ndata=ndata)
+    else:
+        known = dict(zip(("x", "y", "train_mask", "test_mask"), tensors, strict=True))
+        kind = SimpleNamespace
+        if form == "PyTorch Geometric":
+            kind = pytest.importorskip("torch_geometric", reason="torch_geometric").data.Data
+        graph = kind(edge_index=edges, num_nodes=24, **known)
+    settings = {"model": GCN(hidden=4, epochs=2), "device": "cpu", "support": Hops(1)}
+    truth = value_nodes(data.pairs, data.X, data.y, np.sort(data.train), np.sort(data.test), **settings)
+    np.testing.assert_array_equal(value_nodes(graph, **settings).values, truth.values)
+    some = np.sort(data.train)[:6]
+    found = value_nodes(graph, train=torch.tensor(some), **settings)
+    assert found.ids.tolist() == some.tolist()
+    with pytest.raises(InvalidArgumentError, match=r"X is missing: give it, .*Data with x .*ndata\['feat'\]; got list"):
+        value_nodes(data.pairs.tolist(), **settings)
 
 
 def test_networkx_graphs():
@@ -409,7 +433,8 @@ GOOD = {"adjacency": [[0, 1], [1, 2], [2, 3]], "X": np.eye(4), "y": [0, 1, 0, 1]
         ({"model": "gcn"}, r"model must be localshapley.models.GCN"),
         ({"games": "tests"}, r"games must be one of 'test', 'train'; got 'tests'. Did you mean 'test'"),
         ({"graph": "whole"}, r"graph must be one of 'full', 'induced'"),
-        ({"device": "gpu"}, r"device 'gpu' .*'auto', 'cpu' or 'cuda'"),
+        ({"device": "gpu"}, r"device 'gpu' .*'auto', 'cpu', 'cuda'"),
+        ({"device": "meta"}, r"device 'meta' cannot train graph networks; give 'auto', 'cpu' or 'cuda'"),
         ({"support": 3}, r"support must be supports.Hops, Given, Random or Everything"),
         ({"score": "squared_error"}, r"score 'squared_error' is for a regressor"),
         ({"empty": np.nan}, r"empty must be a finite number"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,14 @@ from localshapley.inputs.data import read_data
 from localshapley.inputs.indexes import check_order
 from localshapley.inputs.numbers import check_size
 from localshapley.inputs.task import Task, make_task
+
+HELD = {
+    "X": ("x", "feat"),
+    "y": ("y", "label"),
+    "train": ("train_mask", "train_mask"),
+    "test": ("test_mask", "test_mask"),
+}
+"""What graphs hold besides their edges: attributes of PyTorch Geometric's `Data`, and names in DGL's `ndata`."""
 
 
 class NodeData(NamedTuple):
@@ -47,7 +56,8 @@ class NodeData(NamedTuple):
 
 
 def read_graph(adjacency: Any, X: Any, y: Any, train: Any, test: Any) -> NodeData:
-    """Read the first arguments of `value_nodes`."""
+    """Read the first arguments of `value_nodes`; those that are None come with the graph."""
+    X, y, train, test = (_given(name, given, adjacency) for name, given in zip(HELD, (X, y, train, test), strict=True))
     notes = check_order("y", y, "X", X)
     features = read_features(X)
     n_nodes = features.shape[0]
@@ -63,14 +73,37 @@ def read_graph(adjacency: Any, X: Any, y: Any, train: Any, test: Any) -> NodeDat
     return NodeData(edges, features, labels, nodes, test_nodes, tuple(notes))
 
 
+def _given(name: str, given: Any, graph: Any) -> Any:
+    """An argument as it was given or, if it was not, as a graph of PyTorch Geometric or DGL holds it."""
+    if given is not None:
+        return _in_memory(given)
+    for names, holds in zip(HELD[name], (graph, getattr(graph, "ndata", None)), strict=True):
+        found = holds.get(names) if isinstance(holds, Mapping) else getattr(holds, names, None)
+        if found is not None:
+            return _in_memory(found)
+    geometric, dgl = HELD[name]
+    raise InvalidArgumentError(
+        f"{name} is missing: give it, or as adjacency a PyTorch Geometric Data with {geometric} or a DGL graph with "
+        f"ndata[{dgl!r}]; got {type(graph).__name__}."
+    )
+
+
+def _in_memory(given: Any) -> Any:
+    """A tensor that may lie on a GPU as one that NumPy can read; anything else as it is."""
+    return given.detach().cpu() if hasattr(given, "detach") else given
+
+
 def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
     """Read a graph as a symmetric matrix of ones, without self-loops."""
     if sparse.issparse(adjacency):
         given = max(adjacency.shape)
         pairs = np.stack(adjacency.nonzero(), axis=1)
     elif hasattr(adjacency, "edge_index"):
-        pairs = np.asarray(adjacency.edge_index).T
+        pairs = np.asarray(_in_memory(adjacency.edge_index)).T
         given = int(adjacency.num_nodes)
+    elif hasattr(adjacency, "ndata"):
+        pairs = np.stack([np.asarray(_in_memory(ends)) for ends in adjacency.edges()], axis=1)
+        given = int(adjacency.num_nodes())
     elif hasattr(adjacency, "nodes") and hasattr(adjacency, "edges"):
         names = np.asarray(list(adjacency.nodes))
         if names.size and (names.dtype.kind not in "iu" or names.min() < 0 or names.max() >= n_nodes):
@@ -85,8 +118,8 @@ def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise InvalidArgumentError(
             "adjacency must be a SciPy sparse matrix, a list of edges of shape (n_edges, 2) with whole numbers, a "
-            f"networkx graph or a PyTorch Geometric Data; got {type(adjacency).__name__} of shape {pairs.shape} and "
-            f"type {pairs.dtype}. Wrap a dense matrix with scipy.sparse.csr_array(matrix)."
+            f"networkx graph, a PyTorch Geometric Data or a DGL graph; got {type(adjacency).__name__} of shape "
+            f"{pairs.shape} and type {pairs.dtype}. Wrap a dense matrix with scipy.sparse.csr_array(matrix)."
         )
     if pairs.size and pairs.min() < 0:
         raise InvalidArgumentError(f"adjacency names node {pairs.min()}; nodes are numbered from 0.")

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from numba import njit
+from numba.core.errors import TypingError
+from numba.core.runtime import _nrt_python, rtsys
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
 from compilations import KERNELS
 from localshapley.compiling import _Listener
 from localshapley.kernels import receptive
+from localshapley.kernels.compiler import KernelCompiler
+from localshapley.kernels.jit import part
 from localshapley.methods.enumeration import Enumeration
 from localshapley.methods.pivot import PivotRun
 from localshapley.methods.sample import SampleRun
@@ -68,6 +75,60 @@ class TestListener:
         finally:
             (gc.enable if before else gc.disable)()
 
+    def test_what_is_left_of_compiling_is_old_at_once(self):
+        listener, before = _Listener(), gc.isenabled()
+        gc.enable()
+        try:
+            listener.on_start(compilation("fit_games"))
+            left = [[] for _ in range(10_000)]
+            listener.on_end(compilation("fit_games"))
+            old = gc.get_objects(generation=2)
+        finally:
+            (gc.enable if before else gc.disable)()
+        assert {id(one) for one in left} <= {id(one) for one in old}
+        assert gc.get_freeze_count() == 0
+
+
+class TestCompiler:
+    """Kernels of their own, compiled as all are: numba's default way is the twin."""
+
+    def test_parts_are_compiled_into_the_kernel_and_give_the_same_bits(self):
+        def scaled(x, factor):
+            return x * factor + 0.1 if x > 0 else x / factor
+
+        def total(values, factor):
+            found = 0.0
+            for i in range(len(values)):
+                found += piece(values[i], factor)
+            return found
+
+        values = np.random.default_rng(0).normal(size=100)
+        piece = njit(scaled)
+        expected = njit(total)(values, 3.0)
+        piece = part()(scaled)
+        assert njit(_nrt=False, pipeline_class=KernelCompiler)(total)(values, 3.0) == expected
+        assert [result.library._finalized for result in piece.overloads.values()] == [True]
+        assert not any(
+            piece.overloads[types].library.codegen._engine.is_symbol_defined(result.fndesc.llvm_func_name)
+            for types, result in piece.overloads.items()
+        )
+
+    def test_types_that_do_not_fit_are_told_as_numba_tells_them(self):
+        compiled = njit(_nrt=False, pipeline_class=KernelCompiler)(lambda x: x + "a")
+        with pytest.raises(TypingError, match="No implementation of function"):
+            compiled(1.0)
+
+    def test_memory_is_freed_where_references_are_counted(self):
+        compiled = njit(pipeline_class=KernelCompiler)(lambda n: np.zeros(n)[0] + np.ones(n)[0])
+        compiled(3)
+        _nrt_python.memsys_enable_stats()
+        before = rtsys.get_allocation_stats()
+        compiled(1000)
+        after = rtsys.get_allocation_stats()
+        _nrt_python.memsys_disable_stats()
+        assert after.alloc - before.alloc == 2
+        assert after.alloc - before.alloc == after.free - before.free
+
 
 def test_runs_and_trainers_name_kernels_that_there_are():
     scope = {}
@@ -78,6 +139,32 @@ def test_runs_and_trainers_name_kernels_that_there_are():
     elsewhere = {"add_knn_values", "add_threshold_values", "count_by_game", "find_overlaps", "sample_new"}
     of_stores_and_graphs = {"add_up", "fold_cells", "fold_words"} | {name for name in known if name in vars(receptive)}
     assert set(known) - named == elsewhere | of_stores_and_graphs
+
+
+MANY_CLASSES = """
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+import localshapley as ls
+from localshapley.coalitions.batch import Coalitions
+from localshapley.problem.posing import pose
+
+X, y = load_digits(return_X_y=True)
+rng = np.random.default_rng(0)
+data = X[:500] / 16, y[:500], X[500:520] / 16, y[500:520]
+trainer = pose(*data, model=LogisticRegression(), score="log_loss", support=ls.supports.Nearest(1)).trainer
+coalitions = [rng.choice(500, size=rng.integers(5, 60), replace=False) for _ in range(200)]
+print(trainer.evaluate(Coalitions.from_lists(coalitions, [range(20)] * 200)).tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_compiles_has_the_bits_of_those_that_find_the_code(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", MANY_CLASSES]
+    first, second = (subprocess.run(command, env=environment, capture_output=True, check=True) for _ in range(2))
+    assert first.stdout == second.stdout
+    assert len(first.stdout) > 1000
 
 
 WITHOUT_CACHE = """

@@ -17,13 +17,14 @@ from typing import Any
 from numba import njit
 
 from localshapley.errors import warn
+from localshapley.kernels.compiler import KernelCompiler, PartCompiler
 
 _compile: Any = njit  # its stubs know only some of its options
 
 
 def kernel(**options: Any) -> Any:
     """Compile a kernel, and keep the code for the next process if there is a folder and room for it."""
-    options = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True} | options
+    options = {"nogil": True, "_nrt": False, "no_cfunc_wrapper": True, "pipeline_class": KernelCompiler} | options
 
     def compiled(function: Any) -> Any:
         try:
@@ -68,4 +69,5 @@ def section(**options: Any) -> Any:
 
 def part(*, inlined: bool = True, **options: Any) -> Any:
     """Compile a function once, and inline it wherever kernels call it or, else, where LLVM decides to."""
-    return _compile(forceinline=inlined, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    options = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True} | options
+    return _compile(forceinline=inlined, pipeline_class=PartCompiler, **options)

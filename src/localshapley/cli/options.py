@@ -27,7 +27,13 @@ def option(text: str, panel: str, *names: str, **more: Any) -> Any:
 class Run:
     """A valuation of the rows of a table."""
 
-    train: Annotated[Path, typer.Argument(help="Table: CSV, TSV, Parquet, Feather or Arrow.", show_default=False)]
+    train: Annotated[
+        Path,
+        typer.Argument(
+            help="Table: CSV, TSV, Parquet, Feather or Arrow; or a folder of Parquet or Arrow files.",
+            show_default=False,
+        ),
+    ]
     target: Annotated[str, option("Column to predict.", DATA, "--target", "-t")]
     test: Annotated[Path | None, option("Table of test rows, with the same columns.", DATA)] = None
     test_size: Annotated[float | None, option("Share of the rows to set aside as test rows, such as 0.3.", DATA)] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 import localshapley as ls
+from localshapley.cli.folder import arguments_of_folder
 from localshapley.cli.options import Run, takes_groups
 from localshapley.cli.output import Output
 from localshapley.cli.valuing import arguments, explaining_preparation, loaded
@@ -13,9 +14,13 @@ from localshapley.cli.valuing import arguments, explaining_preparation, loaded
 @takes_groups
 def plan(run: Run, output: Output) -> None:
     """Show what `value` with the same options would cost, before you run it."""
-    data = loaded(run, output)
+    if run.train.is_dir():
+        given, preparation = arguments_of_folder(run, output)
+    else:
+        data = loaded(run, output)
+        given, preparation = {**arguments(run, data), "progress": not output.quiet}, data.preparation
     with explaining_preparation(run):
-        found = ls.plan(**arguments(run, data), progress=not output.quiet)
+        found = ls.plan(**given)
     levels = found.levels
     names = ("n_rows", "n_tests", "model", "score", "support", "method", "chosen", "trainer", "notes")
     document = {
@@ -30,6 +35,7 @@ def plan(run: Run, output: Output) -> None:
         "until_target": None if found.target is None else asdict(found.target),
         "seconds_per_training": found.seconds_per_training,
         **{name: getattr(found, name) for name in names},
-        "preparation": data.preparation,
+        "memory": found.memory,
+        "preparation": preparation,
     }
     output.answer(document, repr(found))

@@ -106,7 +106,8 @@ def _by_value(
     data, valuation = saved_or_valued(run, values, output, n)
     labels = None if data.regression else data.y
     chosen = ls.tasks.select(valuation, whole_or_share(n), y=labels, balance=balance, errors=errors)
-    return data, valuation, chosen, about(valuation, data), [f"The {len(chosen)} best of {len(data.y)} rows:"]
+    said = [f"The {len(chosen)} best of {len(data.y)} rows:"]
+    return data, valuation, chosen, about(valuation, data.preparation), said
 
 
 def _by_gain(

@@ -62,7 +62,7 @@ def suspects(
     elif n is None:
         text.append("No label is more probably wrong than right; -n 20 lists the 20 most suspicious.")
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}{written}"] if out is not None else [])
-    document = {**about(valuation, data), **as_document(verdict), **more, "suspects": as_records(found)}
+    document = {**about(valuation, data.preparation), **as_document(verdict), **more, "suspects": as_records(found)}
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
 

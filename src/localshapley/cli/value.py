@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import localshapley as ls
 from localshapley.cli.checking import find_copies, lines_on_copies, of_run, worth
 from localshapley.cli.data import Data
+from localshapley.cli.folder import arguments_of_folder
 from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import find_shape
@@ -56,6 +57,9 @@ class Files:
 def value(run: Run, files: Files, output: Output) -> None:
     """Value every row of a table by what it contributes to a model's predictions."""
     _check(run, files)
+    if run.train.is_dir():
+        _value_folder(run, files, output)
+        return
     data, valuation = valued(run, output)
     rows, written, guarded, found = _labelled(valuation, data), {}, "", list[str]()
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
@@ -68,7 +72,7 @@ def value(run: Run, files: Files, output: Output) -> None:
     if files.report is not None:
         found = _write_report(run, files, data, valuation, owners, output)
         written["report"] = str(files.report)
-    document = {**about(valuation, data), "files": written, "rows": as_records(rows)}
+    document = {**about(valuation, data.preparation), "files": written, "rows": as_records(rows)}
     text = [repr(valuation), "", *(f"  prepared {line}" for line in data.preparation)]
     text += ["", "Best", table_text(rows, valuation.top(5).index)]
     text += ["", "Worst", table_text(rows, valuation.bottom(5).index)]
@@ -76,6 +80,28 @@ def value(run: Run, files: Files, output: Output) -> None:
         document["owners"] = as_records(owners)
         text += ["", "Owners", first_rows(owners, whole=False)]
     text += ["", *found, *(f"Wrote {path}{guarded if what == 'values' else ''}" for what, path in written.items())]
+    output.answer(document, "\n".join(text).rstrip())
+    end(valuation)
+
+
+def _value_folder(run: Run, files: Files, output: Output) -> None:
+    """Value the rows of all files in a folder, which need not fit into memory."""
+    if files.report is not None:
+        raise InvalidArgumentError(f"--report needs the table itself, but {run.train} is a folder; leave it out.")
+    given, steps = arguments_of_folder(run, output)
+    valuation = ls.value(**given, on_interrupt="return")
+    rows, written, guarded = valuation.to_frame(), {}, ""
+    if files.out is not None:
+        if files.out.suffix == ".parquet":
+            valuation.save(files.out)
+        else:
+            guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
+        written["values"] = str(files.out)
+    n_all = valuation.among or len(valuation.values)
+    document = {**about(valuation, steps), "n_all": n_all, "files": written, "rows": as_records(rows)}
+    text = [repr(valuation), "", *(f"  prepared {line}" for line in steps)]
+    text += ["", "Best", table_text(rows, valuation.top(5).index), "", "Worst"]
+    text += [table_text(rows, valuation.bottom(5).index), "", *(f"Wrote {path}{guarded}" for path in written.values())]
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
 

@@ -127,7 +127,7 @@ def _say_prepared(run: Run, data: Data, output: Output) -> None:
     output.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.preparation))
 
 
-def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
+def about(valuation: ls.Valuation, preparation: list[str]) -> dict[str, Any]:
     """The description of a valuation, for a document."""
     names = ("model", "score", "support", "method", "stopped", "notes", "relative_error", "unit")
     cost = valuation.cost
@@ -139,7 +139,7 @@ def about(valuation: ls.Valuation, data: Data) -> dict[str, Any]:
         "reused": cost.reused,
         "stored": cost.stored,
         "seconds": cost.seconds,
-        "preparation": data.preparation,
+        "preparation": preparation,
         "skill": None if valuation.skill is None else asdict(valuation.skill),
     }
 

@@ -37,7 +37,7 @@ class ArrowParts(Parts):
     def scan(
         self, function: Callable[..., Any], *shared: Any, rows: bool = True, labels: bool = False
     ) -> Iterator[Any]:
-        """One part after the other; the next is read meanwhile."""
+        """One part after the other."""
         assert self.names is not None
         named = isinstance(self._y, str)
         columns = [*(self.names if rows else ()), *([self._y] if labels and named else ())]
@@ -51,15 +51,31 @@ class ArrowParts(Parts):
             start += batch.num_rows
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:
-        if columns:
-            options = {"batch_size": self.largest, "batch_readahead": 1, "fragment_readahead": 1}
-            yield from self._set.to_batches(columns=columns, **options)
-            return
-        import pyarrow as pa  # labels alone, which are in memory
+        """Tables of about the size of a part; none but that is in memory, whatever takes how long."""
+        import pyarrow as pa
 
-        for start in range(0, self.n_rows, self.largest):
-            n = min(self.largest, self.n_rows - start)
-            yield pa.record_batch({"row": np.arange(n)})
+        held: list[Any] = []
+        for group in self._groups(columns):
+            for start in range(0, group.num_rows, self.largest):
+                piece = group.slice(start, self.largest)
+                if held and sum(one.num_rows for one in held) + piece.num_rows > self.largest:
+                    yield pa.concat_tables(held)
+                    held = []
+                held.append(piece)
+        if held:
+            yield pa.concat_tables(held)
+
+    def _groups(self, columns: list[str]) -> Iterator[Any]:
+        """What the files can be read by: groups of rows in Parquet, else whole files."""
+        import pyarrow as pa
+
+        if not columns:  # labels alone, which are in memory
+            for start in range(0, self.n_rows, self.largest):
+                yield pa.table({"row": np.arange(min(self.largest, self.n_rows - start))})
+            return
+        for file in self._set.get_fragments():
+            for group in file.split_by_row_group() if hasattr(file, "split_by_row_group") else [file]:
+                yield group.to_table(schema=self._set.schema, columns=columns)
 
 
 def _opened(path: Path) -> Any:

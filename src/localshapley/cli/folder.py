@@ -1,0 +1,97 @@
+"""`localshapley value` and `plan` of a folder of files, which may be larger than memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from localshapley.cli.data import TASKS, no_column
+from localshapley.cli.options import Run
+from localshapley.cli.output import Output
+from localshapley.cli.valuing import find_model, find_support
+from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
+from localshapley.inputs.tables import read_table
+
+if TYPE_CHECKING:
+    from localshapley.inputs.parts import Parts
+
+NOT_HERE = ("test_size", "cv", "id", "owner", "drop", "category", "play_owners", "drop_missing_target")
+"""Options of tables that are read into memory."""
+
+
+def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[str]]:
+    """The arguments of `value` for a folder of files, and how its columns were prepared, in words."""
+    from localshapley.inputs.data import are_amounts
+    from localshapley.inputs.lying import parts_of
+
+    _check(run)
+    assert run.test is not None
+    test = read_table(run.test, run.encoding, sep=run.sep)
+    if run.target not in test.columns:
+        raise no_column("--target", run.target, test, run.test)
+    parts = parts_of(run.train, run.target)
+    assert parts is not None
+    labels, _ = parts.distinct_labels()
+    regression = are_amounts(labels) if run.task == "auto" else run.task == "regression"
+    model, steps = find_model(run.model, regression), ["nothing: the model gets the table as it is (--no-prepare)"]
+    if not run.no_prepare:
+        model, steps = _scaled(model, parts)
+    output.status(f"{parts.n_rows:,} rows of {run.train}: {'; '.join(steps)}")
+    given = {
+        "X": run.train,
+        "y": run.target,
+        "X_test": test[parts.names],
+        "y_test": test[run.target].to_numpy(),
+        "model": model,
+        "support": find_support(run.support),
+        "score": run.score,
+        "seed": run.seed,
+        "n_jobs": run.jobs,
+        "method": run.method,
+        "tol": run.tol,
+        "budget": run.budget,
+        "max_seconds": run.max_seconds,
+        "seeds": run.seeds,
+        "store": run.store,
+        "progress": not output.quiet,
+    }
+    return given, steps
+
+
+def _check(run: Run) -> None:
+    """Refuse options that need a table in memory."""
+    if run.task not in TASKS:
+        raise unknown_name("--task", run.task, TASKS)
+    wrong = [name for name in NOT_HERE if getattr(run, name)]
+    if wrong:
+        raise InvalidArgumentError(
+            f"--{wrong[0].replace('_', '-')} needs a table in one file, but {run.train} is a folder, which is read in "
+            "parts; leave it out, or join the files."
+        )
+    if run.test is None:
+        raise InvalidArgumentError(f"{run.train} is a folder, which needs test rows in their own file: --test FILE.")
+
+
+def _scaled(model: Any, parts: Parts) -> tuple[Any, list[str]]:
+    """The model behind a scaler of the numbers in all rows; the scaler is fitted, once, part by part."""
+    import numpy as np
+    from sklearn.frozen import FrozenEstimator
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from localshapley.supports.parted import PartedRows
+
+    first, _ = parts.gather(np.zeros(1, dtype=np.int64))
+    words = [str(name) for name, kind in first.dtypes.items() if kind.kind not in "biuf"]
+    if words:
+        raise LocalShapleyError(
+            f"column {words[0]!r} of the folder does not hold numbers; encode or leave out such columns beforehand, or "
+            "give a pipeline with frozen steps (--model module:object --no-prepare)."
+        )
+    moments = PartedRows(parts, (parts.n_rows, parts.n_columns), _as_numbers).moments()
+    scaler = StandardScaler().fit(first)
+    scaler.mean_, scaler.var_, scaler.scale_ = moments.mean, moments.variance, moments.scale
+    return make_pipeline(FrozenEstimator(scaler), model), [f"scaled {parts.n_columns} columns of numbers"]
+
+
+def _as_numbers(X: Any) -> Any:
+    return X.to_numpy(dtype="float64")

@@ -1,6 +1,6 @@
 """How often the intervals of values hold what the values would be over a large pool of test rows.
 
-    python benchmarks/intervals.py [--sets 200]
+    python benchmarks/intervals.py [--sets 200] [--sizes 20 50 200 1000]
 
 The values of some training rows to each row of a pool are computed once. Then test sets of 20, 50, 200 and 1,000 rows
 are drawn from the pool, with replacement. The value of a training row to a set has an interval of 95 %
@@ -135,12 +135,14 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=200)
-    n_sets = parser.parse_args().sets
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="numbers of test rows")
+    arguments = parser.parse_args()
+    n_sets = arguments.sets
     names = [f"{low:g} to {high:g} met" if high < np.inf else f"{low:g} or more" for low, high in pairwise(MET)]
     print("| pool | test rows | interval | normal | " + " | ".join(names) + " | right of 10 | expected | all 10 held |")
     print("|---|" + "---:|" * (len(names) + 6))
     for name, v in pools().items():
-        for size in SIZES:
+        for size in arguments.sizes:
             out = coverage(v, size, n_sets)
             *shares, right, expected, held, n_rows = out.values()
             cells = [f"{100 * share:.1f} %" if np.isfinite(share) else "–" for share in shares]
@@ -149,7 +151,7 @@ def main() -> None:
     print()
     print("| sampled trees, made up: test rows | interval | of the draws alone | error of draws / of test rows |")
     print("|---:|---:|---:|---:|")
-    for size in SIZES[:3]:
+    for size in [size for size in arguments.sizes if size <= 200]:
         out = sampled_coverage(size, n_sets // 2)
         print(f"| {size} | {100 * out['all']:.1f} % | {100 * out['draws']:.1f} % | {out['ratio']:.2f} |", flush=True)
 

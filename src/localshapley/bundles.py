@@ -19,6 +19,8 @@ HARDLY = 0.5
 """An error of the draws that is at most half of that of the test rows adds no more than an eighth to it."""
 UNMET = 0.5
 """Test rows of the typical kind that every row might have met and has not; see `unmet`."""
+FEW = 45
+"""Of fewer bundles than this a smaller part of that is added: what is typical of them is seen too large."""
 
 
 class Bundles:
@@ -112,9 +114,11 @@ def unmet(columns: Singles) -> float:
     A row that matters to few test rows, or to none of these, shows little or no difference between them; it may still
     be worth something to others. So half a test row of the kind that makes most of the differences is added to what
     each row has met. The square of its value is the ratio of the fourth to the second cumulant, over all rows: for
-    rows that have the value `a` to a few test rows and 0 to the others, it is `a²`.
+    rows that have the value `a` to a few test rows and 0 to the others, it is `a²`. Few test rows show the few that
+    matter most as typical, and Student's distribution allows for much there: less is added.
     """
     second = squares(columns)
     fourth = (columns.astype(np.float64) ** 4).sum(axis=1) - 3 * second**2 / columns.shape[1]
     total = float(second.sum())
-    return UNMET * float(np.maximum(fourth, 0.0).sum()) / total if total > 0 else 0.0
+    added = UNMET * min(1.0, columns.shape[1] / FEW)
+    return added * float(np.maximum(fourth, 0.0).sum()) / total if total > 0 else 0.0

@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from localshapley.search import nearest
+from localshapley.search.approximate import roughly_nearest_rows
 
 PRODUCT, OURS = "bare product (sgemm)", "localshapley"
 
@@ -59,6 +60,9 @@ def rivals(X: Any, queries: Any, k: int) -> dict[str, Callable[[], Any]]:
         index = faiss.IndexFlatL2(X.shape[1])
         index.add(X)
         found["faiss, flat index"] = lambda: index.search(queries, k)[1]
+        found["localshapley, approximate"] = lambda: np.array(
+            roughly_nearest_rows(X, queries, k, "euclidean", None, [])
+        )
     if find_spec("usearch"):
         from usearch.index import search
 

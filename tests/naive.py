@@ -135,6 +135,35 @@ def surrogate_columns(subsets: Sequence[Sequence[int]], support: Sequence[int], 
     return np.hstack([levels, players, players * position[:, None]])
 
 
+def nearness(
+    subsets: Sequence[Sequence[int]],
+    support: Sequence[int],
+    X: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    penalty: np.ndarray,
+    tuning,
+) -> tuple[np.ndarray, dict[int, float]]:
+    """Scores and Shapley values of a process over subsets, fitted to those with a weight together with the columns."""
+    n = len(support)
+    effects = ridge(X, y, weight, penalty)[4:].reshape(2, n)
+    size = np.sqrt(effects[0] ** 2 + effects[1] ** 2 / 3)
+    rate = dict(zip(support, tuning.nearness * (0.1 + 0.9 * size / size.mean()), strict=True))
+
+    def kernel(one: Iterable[int], two: Iterable[int]) -> float:
+        return tuning.nearness_scale * np.exp(-sum(rate[z] for z in set(one) ^ set(two)))
+
+    known = np.flatnonzero(weight)
+    gram = np.array([[kernel(subsets[i], subsets[j]) for j in known] for i in known])
+    gram += np.diag(1 / weight[known]) + (X[known] / penalty) @ X[known].T
+    alpha = np.linalg.solve(gram, y[known])
+
+    def g(subset: Iterable[int]) -> float:
+        return sum(a * kernel(subset, subsets[j]) for a, j in zip(alpha, known, strict=True))
+
+    return np.array([g(subset) for subset in subsets]), shapley_of_one(support, g)
+
+
 def fold_estimate(drawn, fold: int, tuning) -> np.ndarray:
     """Values by one fold of a round as it was drawn, from the formulas, with the fitted surrogates as a matrix."""
     rows, strata, before = drawn.collection, drawn.strata, drawn.before
@@ -211,11 +240,15 @@ def fold_estimate(drawn, fold: int, tuning) -> np.ndarray:
         in_fit /= in_fit[in_fit > 0].mean()
         X = surrogate_columns([subsets[r] for r in r_of], support, position)
         penalty = np.concatenate([np.full(4, tuning.level_ridge), np.full(2 * n, tuning.player_ridge * n)])
-        theta = ridge(X, y, in_fit, penalty)
+        near, of_near = np.zeros(len(y)), dict.fromkeys(support, 0.0)
+        left_to_chance = any(drawn.expected[s] < drawn.unknown[s] for s in (stratum(game, k) for k in range(1, n)))
+        if left_to_chance and graph.n_games <= tuning.few_games and len(y) >= tuning.nearness_draws * n and n > 2:
+            near, of_near = nearness([subsets[r] for r in r_of], support, X, y, in_fit, penalty, tuning)
+        theta = ridge(X, y - near, in_fit, penalty)
         players = theta[4 : 4 + n]
-        error = y - X @ theta
+        error = y - near - X @ theta
         for i, z in enumerate(support):
-            total = gain / n + players[i] - players.mean()
+            total = gain / n + players[i] - players.mean() + of_near[z] - sum(of_near.values()) / n
             for r, e in zip(r_of, error, strict=True):
                 k = len(subsets[r])
                 coefficient = 1 / chance(r, own_share) if alone[r] else 1.0

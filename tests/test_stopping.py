@@ -196,7 +196,7 @@ class TestAmongWorst:
     def test_a_run_ends_when_the_test_rows_are_what_is_left(self):
         v = ls.shapley(SUPPORTS, smooth, N, method="sample", stop=AmongWorst(5))
         assert re.fullmatch(r"\d+ % of the worst 5 known, with exact values \d+ %", v.stopped)
-        precise = ls.shapley(SUPPORTS, smooth, N, method="sample", tol=0.02)
+        precise = ls.shapley(SUPPORTS, smooth, N, method="sample", tol=0.01)
         assert v.cost.trainings < precise.cost.trainings
         assert v.among_worst(5).expected > precise.among_worst(5).expected - 0.5
 
@@ -476,7 +476,7 @@ def test_the_papers_rule_gets_its_draws_between_looks_in_sampled_rounds():
 @pytest.mark.parametrize("stop", [RankStable(top=5), RankStable(agreement=0.9)])
 def test_a_ranking_is_stable_before_the_values_are_precise(stop):
     ranked = ls.shapley(SUPPORTS, smooth, N, method="sample", stop=stop)
-    precise = ls.shapley(SUPPORTS, smooth, N, method="sample", tol=0.02)
+    precise = ls.shapley(SUPPORTS, smooth, N, method="sample", tol=0.01)
     assert ranked.cost.trainings < precise.cost.trainings / 2
     assert "(wanted 0.9)" in ranked.stopped
     truth = ls.shapley(SUPPORTS, smooth, N).values

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import bisect
 from scipy.stats import rankdata
 
 from localshapley.arrays import Floats, Singles
@@ -79,19 +80,35 @@ class Look:
     @property
     def relative_parts(self) -> tuple[float, float]:
         """The relative error of what was drawn, and of what was not."""
-        size = max(float(np.linalg.norm(self.values)), 1e-2 * self.scale, 1e-100)
-        return float(np.linalg.norm(self.stderr)) / size, self.unseen / size
+        return float(np.linalg.norm(self.stderr)) / self.size, self.unseen / self.size
 
-    def growth_to(self, aim: float) -> float:
+    @property
+    def size(self) -> float:
+        """`‖values‖`, at least a hundredth of the scores."""
+        return max(float(np.linalg.norm(self.values)), 1e-2 * self.scale, 1e-100)
+
+    def growth_to(self, aim: float, rate: float = 0.5, most: float = np.inf) -> float:
         """How many times the draws so far are needed for a relative error of `aim`.
 
-        The error of what was drawn shrinks with the root of the draws, that of what was not with their number.
+        The error of what was drawn shrinks with a power of the draws, the root by default, that of what was not with
+        their number, and is brought to `most` by other means.
         """
         drawn, unseen = self.relative_parts
-        return (drawn**2 + float(np.hypot(drawn**2, 2 * aim * unseen))) / (2 * aim**2)
+
+        def excess(log_growth: float) -> float:
+            not_drawn = min(unseen * np.exp(-log_growth), most)
+            return float(np.hypot(drawn * np.exp(-rate * log_growth), not_drawn)) - aim
+
+        low = (np.log(max(drawn, 1e-9) / aim)) / rate - 1
+        return float(np.exp(bisect(excess, min(low, -5.0), 100.0, xtol=1e-6)))
 
 
 def hidden(share: Floats, draws: Floats, reach: Floats) -> float:
+    """How far values may be moved by coalitions so rare that none has been drawn yet, in the worst of the games."""
+    return float(hidden_by_game(share, draws, reach).max(initial=0.0))
+
+
+def hidden_by_game(share: Floats, draws: Floats, reach: Floats) -> Floats:
     """How far values may be moved by coalitions so rare that none of them has been drawn yet.
 
     If none of `n` draws has met an event, its chance of being drawn is less than `SURPRISE / n`, with 99.9 %
@@ -106,7 +123,8 @@ def hidden(share: Floats, draws: Floats, reach: Floats) -> float:
     reach : array of shape (n_games,)
         Range of the scores of each game.
     """
-    return float((SURPRISE * share * reach / np.maximum(draws, 1.0)).max(initial=0.0))
+    moved: Floats = SURPRISE * share * reach / np.maximum(draws, 1.0)
+    return moved
 
 
 class Rule(ABC):

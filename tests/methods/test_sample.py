@@ -49,6 +49,13 @@ class TestUnbiased:
         exact, values, _, _ = estimates("sample", kind, budget, 200)
         assert np.abs(bias(exact, values)).max() < 4
 
+    @pytest.mark.parametrize("kind", ["rough", "0/1"])
+    def test_one_game_with_a_process_over_its_subsets(self, kind):
+        game = naive.HashedGame(kind, 6, 1)
+        exact = ls.shapley([range(6)], game, 6, method="exact").values
+        values = [ls.shapley([range(6)], game, 6, method="sample", budget=44, seed=seed).values for seed in range(200)]
+        assert np.abs(bias(exact, np.array(values))).max() < 4
+
     @pytest.mark.long
     @pytest.mark.parametrize(("kind", "budget"), [("rough", 45), ("smooth", 45), ("0/1", 90)])
     def test_sample_over_2000_seeds(self, kind, budget):
@@ -191,7 +198,7 @@ class TestAgainstTheFormulas:
         bench = Bench(as_trainer(naive.HashedGame("smooth", 12, 6)))
         run = SampleRun(ls.SupportGraph(supports, 12), bench, read_settings("sample", seed=seed), "sample")
         list(run.begin())
-        sharp = Tuning(max_steps=500, precision=1e-24)
+        sharp = Tuning(max_steps=500, nearness_steps=500, precision=1e-24)
         for draws in (40, 60):
             assert run.draw_round(draws, 1000)
             list(run.train())

@@ -24,6 +24,7 @@ from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.merged import Merged
+from localshapley.estimate.nearness import subtract_nearness
 from localshapley.estimate.tuning import TUNED, Tuning
 
 if TYPE_CHECKING:
@@ -156,11 +157,14 @@ class CrossFit:
         residual = np.zeros(len(row))
         pair_indptr = np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1))
         log_weight = -strata.log_subsets[stratum][by_game]
+        pairs = pair_indptr, row[by_game], position[by_game], weight[by_game], log_weight
+        targets = np.take(targets, by_game, axis=1)
+        near = subtract_nearness(drawn, pairs, alone[by_game], targets, tuning)
         arguments = (
             graph.arrays,
             (collection.indptr, collection.players),
-            (pair_indptr, row[by_game], position[by_game], weight[by_game], log_weight),
-            np.take(targets, by_game, axis=1),
+            pairs,
+            targets,
             (drawn.log_own_inclusion(row, stratum), folds, drawn.before),
             (tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision),
             values,
@@ -173,6 +177,7 @@ class CrossFit:
         with ThreadPoolExecutor(cpu_count()) as threads:
             list(threads.map(lambda cut: estimate_games(cut[0], cut[1], *arguments), pairwise(cuts.tolist())))
         residual[by_game] = residual.copy()
+        values += near
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
         return values, residual
 

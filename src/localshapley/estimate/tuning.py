@@ -18,10 +18,13 @@ class Tuning:
         Draws per game in the first round, where there is a target to reach, and where there is a budget to spend.
     easy_game : int
         Games with up to this many subsets are cheaper to train whole than to sample to any useful target.
-    max_growth : float
+    least_growth, max_growth : float
         Growth of a round over all rounds before, on the way to a target.
-    n_folds, few_folds : int
-        Folds of a round, and those where games have fewer than eight draws.
+    unseen_share : float
+        Share of a target that is left for what was not drawn.
+    n_folds, few_folds, many_folds, few_games : int
+        Folds of a round, those where games have fewer than eight draws, and those of up to so many games, which cost
+        little to fit and have a better fit with more folds.
     pooled_ridge, level_ridge, player_ridge : float
         Ridges of the curve over sizes that all games share, of a game's own curve, and of players and slopes (times the
         number of players).
@@ -29,6 +32,13 @@ class Tuning:
         Steps of conjugate gradients in a fit, and the precision at which they stop earlier.
     least_weight : float
         Weight in the fit of subsets that are sure to be drawn.
+    nearness, nearness_scale : float
+        Mean rate at which the scores of two subsets lose their likeness with each player that only one has; variance of
+        what the players do together, in units of the noise.
+    nearness_steps, nearness_rows : int
+        Steps of conjugate gradients in the fit of this, and the most subsets that it is fitted to.
+    nearness_draws, nearness_most, nearness_players : int
+        Draws per player from which it is fitted, draws of a game and players up to which it is.
     prior_draws : float
         Prior draws at the pooled variance, for each factor of the variance model.
     inflation : float
@@ -42,15 +52,26 @@ class Tuning:
     first_draws: int = 6
     least_draws: int = 5
     easy_game: int = 64
+    least_growth: float = 0.15
     max_growth: float = 2.0
+    unseen_share: float = 0.6
     n_folds: int = 4
     few_folds: int = 2
+    many_folds: int = 8
+    few_games: int = 8
     pooled_ridge: float = 0.1
     level_ridge: float = 0.05
     player_ridge: float = 0.075
     max_steps: int = 4
     precision: float = 1e-6
     least_weight: float = 0.05
+    nearness: float = 0.5
+    nearness_scale: float = 4.0
+    nearness_steps: int = 12
+    nearness_rows: int = 1024
+    nearness_draws: int = 5
+    nearness_most: int = 2048
+    nearness_players: int = 40
     prior_draws: float = 1.0
     inflation: float = 0.3
     smoothing: float = 0.2

@@ -27,6 +27,8 @@ class Design:
         Share of its unknown subsets at which a stratum is taken whole.
     sigma2 : array of shape (n_strata,) or None
         Variance of the residuals of each stratum, where there are any yet.
+    floor : array of shape (n_games,), optional
+        Draws that each game needs at least, as far as there are so many.
     """
 
     strata: Strata
@@ -36,6 +38,7 @@ class Design:
     at_once: AnyArray
     fullness: float
     sigma2: Floats | None
+    floor: Floats | None = None
 
     @property
     def least(self) -> float:
@@ -56,16 +59,20 @@ class Design:
             share = share * np.sqrt(self.sigma2)
         with np.errstate(invalid="ignore"):
             share *= np.sqrt(np.where(np.isinf(self.unknown), 1.0, self.unknown / strata.n_subsets))
+        floor = np.zeros_like(share)
+        if self.floor is not None and self.floor.any():
+            floor = self.floor[strata.game] * spread / total[strata.game]
+            floor *= min(1.0, 0.9 * draws / floor.sum())
         low, high = -50.0, 50.0
         for _ in range(60):
-            if self._at_rate(share / share.sum() * draws, np.exp((low + high) / 2))[0].sum() > draws:
+            if self._at_rate(share / share.sum() * draws, np.exp((low + high) / 2), floor)[0].sum() > draws:
                 high = (low + high) / 2
             else:
                 low = (low + high) / 2
-        return self._at_rate(share / share.sum() * draws, np.exp(low))
+        return self._at_rate(share / share.sum() * draws, np.exp(low), floor)
 
-    def _at_rate(self, share: Floats, rate: float) -> tuple[Floats, AnyArray]:
-        m = np.minimum(rate * share, self.unknown)
+    def _at_rate(self, share: Floats, rate: float, floor: Floats) -> tuple[Floats, AnyArray]:
+        m = np.minimum(np.maximum(rate * share, floor), self.unknown)
         used_up = self.n_folds * np.ceil(m / self.n_folds) >= self.unknown
         whole = self.at_once | used_up | (m >= self.fullness * self.unknown)
         return np.where(whole, self.unknown, m), whole

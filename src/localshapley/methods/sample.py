@@ -25,7 +25,7 @@ from localshapley.methods.collecting import Collecting
 from localshapley.methods.design import Design, least_draws
 from localshapley.methods.exact import Exact
 from localshapley.methods.settings import Settings
-from localshapley.stopping import Look, Rule, hidden
+from localshapley.stopping import Look, Rule, hidden_by_game
 from localshapley.workers import Bench, Work
 
 
@@ -111,7 +111,10 @@ class SampleRun(Collecting):
         self.collection = Collection(graph, settings.seed, Cells(graph) if has_cells else None)
         self.rounds: list[Round] = []
         self._bench, self._seed, self._eager = bench, settings.seed, eager
-        self._learns, self._unseen = False, 0.0
+        self._learns = False
+        self._unseen = np.zeros((2, graph.n_games))
+        self._floor = np.zeros(graph.n_games)
+        self._reached: list[tuple[float, float]] = []
         self._sigma2: Floats | None = None
         self._spread: Floats | None = None
         everyone = [graph.game(g) for g in range(graph.n_games)]
@@ -183,9 +186,16 @@ class SampleRun(Collecting):
         else:
             drawn = sum(r.draws for r in self.rounds)
             counted = drawn - self.rounds[0].draws  # the first round will no longer count
-            wanted = 1.0 if rule.aim is None else 1.05 * look.growth_to(rule.aim)
+            wanted = (
+                1.0
+                if rule.aim is None
+                else 1.02 * look.growth_to(rule.aim, self._rate(), tuning.unseen_share * rule.aim)
+            )
             wanted = wanted * (counted or drawn) - counted
-            wanted = float(np.clip(wanted, drawn / 3, tuning.max_growth * drawn))
+            self._floor = self._against_surprises(look, rule.aim)
+            wanted = max(wanted, self._floor.sum())
+            least_growth = 1 / 3 if rule.aim is None else tuning.least_growth
+            wanted = float(np.clip(wanted, least_growth * drawn, tuning.max_growth * drawn))
             draws = max(wanted, n_games * max(tuning.few_folds, rule.step))
         if look is not None and min(draws, left) < least:
             return False
@@ -194,10 +204,18 @@ class SampleRun(Collecting):
             raise self._too_small(self.collection.n_rows + left)
         return drew
 
+    def _rate(self) -> float:
+        """The power of the draws with which the error shrinks, by the last two looks: over a half as fits improve."""
+        (few, before), (many, now) = ([(1.0, 1.0), (1.0, 1.0), *self._reached])[-2:]
+        if len(self._reached) < 2 or now <= 0 or many <= few:
+            return 0.5
+        return float(np.clip(np.log(before / now) / np.log(many / few), 0.5, 0.9))
+
     def _share_of(self, left: float, n_games: int) -> float:
         """Draws of the next round where there is a budget to spend: an eighth to learn from, then the rest."""
         if not self.rounds:
-            self._learns = left >= 3 * self.tuning.least_draws * n_games
+            # One game has no other to take draws from: all of them are better spent on its estimate.
+            self._learns = n_games > 1 and left >= 3 * self.tuning.least_draws * n_games
             return max(left / 8, self.tuning.least_draws * n_games) if self._learns else left
         # What reuse leaves over at the end is too little for a good round.
         return left if self._learns and len(self.rounds) == 1 else 0.0
@@ -240,8 +258,10 @@ class SampleRun(Collecting):
         tuning = self.tuning
         few = unknown[unknown <= tuning.n_folds].sum()  # in strata too small for the folds, which are taken whole
         n_folds = tuning.n_folds if draws >= 2 * max(tuning.n_folds * n_games, few) else tuning.few_folds
+        if n_games <= tuning.few_games and 4 * tuning.many_folds * n_games <= draws <= tuning.nearness_most * n_games:
+            n_folds = tuning.many_folds
         fullness = 0.5 if self._eager else 1.0
-        design = Design(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2)
+        design = Design(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2, self._floor)
         return design, max(draws, design.least + easy)
 
     def _take(self, whole: AnyArray) -> None:
@@ -261,7 +281,7 @@ class SampleRun(Collecting):
         weight = self._weights()
         variance = sum(w**2 * r.variance for w, r in zip(weight, self.rounds, strict=True))
         drawn = [r.draws for r in self.rounds]
-        return Look(
+        look = Look(
             values=self.graph.by_player(self._by_game()),
             stderr=np.sqrt(variance),
             halves=np.stack([self.graph.by_player(half) for half in self._halves()]),
@@ -272,16 +292,26 @@ class SampleRun(Collecting):
             seconds=seconds,
             scale=self.collection.scale,
             exact=self.rounds[-1].exact,
-            unseen=self._unseen,
+            unseen=float(self._unseen[0].max(initial=0.0)),
         )
+        if len(self.rounds) > 1:
+            self._reached.append((float(sum(drawn[1:])), look.relative_parts[0]))
+        return look
 
-    def _hidden(self, known: Floats) -> float:
-        """How far values may be moved by coalitions that have not been drawn yet."""
+    def _hidden(self, known: Floats) -> Floats:
+        """How far the values of each game may be moved by coalitions that have not been drawn yet, and its draws."""
         strata, graph = self.strata, self.graph
         left = known < strata.n_subsets
         sizes = np.bincount(strata.game[left], minlength=graph.n_games)
-        draws = np.bincount(strata.game[left], weights=known[left], minlength=graph.n_games)
-        return hidden(sizes / (graph.sizes + 1), draws.astype(np.float64), self.collection.ranges())
+        draws = np.bincount(strata.game[left], weights=known[left], minlength=graph.n_games).astype(np.float64)
+        return np.stack([hidden_by_game(sizes / (graph.sizes + 1), draws, self.collection.ranges()), draws])
+
+    def _against_surprises(self, look: Look, aim: float | None) -> Floats:
+        """Draws that each game needs so that what was not drawn is a minor part of the error."""
+        if aim is None or look.relative_parts[0] > 2 * aim:  # too early: the size of the values is not known yet
+            return np.zeros(self.graph.n_games)
+        unseen, draws = self._unseen
+        return draws * np.maximum(unseen / (self.tuning.unseen_share * aim * look.size) - 1, 0.0)
 
     def _estimate(self) -> Round:
         """Values and variances from the draws of the last round, all of which must be scored by now."""

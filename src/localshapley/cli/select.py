@@ -24,7 +24,6 @@ from localshapley.cli.valuing import (
 )
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.tables import write_table
-from localshapley.valuation.errors import check_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,6 +101,8 @@ def _by_value(
     run: Run, output: Output, n: float, balance: str | None, values: Path | None, errors: str
 ) -> tuple[Data, ls.Valuation, pd.DataFrame, dict[str, Any], list[str]]:
     """The rows of highest value."""
+    from localshapley.valuation.errors import check_errors  # heavy
+
     check_errors(errors)
     data, valuation = saved_or_valued(run, values, output, n)
     labels = None if data.regression else data.y

@@ -19,8 +19,6 @@ from localshapley.cli.data import Data, load_data, load_valued
 from localshapley.cli.options import INTERRUPTED, Run
 from localshapley.cli.output import Output
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, unknown_name
-from localshapley.locality.growing import AUTO
-from localshapley.valuation.columns import count_of
 
 if TYPE_CHECKING:
     from localshapley.supports import Support
@@ -77,6 +75,8 @@ def arguments(run: Run, data: Data) -> dict[str, Any]:
 
 def valued(run: Run, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
     """Read the data and value its rows, `n` of which are asked for; an interruption leaves what is known so far."""
+    from localshapley.valuation.columns import count_of  # heavy
+
     data = loaded(run, output)
     if n is not None:
         count_of(whole_or_share(n), len(data.y))
@@ -196,6 +196,8 @@ def find_model(name: str, regression: bool) -> Any:
 
 def find_support(text: str | None) -> Support | str | None:
     """The support behind `--support`: a name, and its size after a colon."""
+    from localshapley.locality.growing import AUTO  # heavy
+
     if text is None or text == AUTO:
         return text
     name, _, size = text.partition(":")

@@ -52,7 +52,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; errors are one line, with a traceback only after `--debug`."""
-    gc.set_threshold(200_000)  # with the usual 700, the collector takes a fifth of the time of all imports
+    gc.set_threshold(200_000)  # imports make many objects and no rubbish
     try:
         status = app(standalone_mode=False)
     except KeyboardInterrupt:

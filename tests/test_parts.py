@@ -40,7 +40,7 @@ def small_parts(monkeypatch):
 
 def values_in_memory(rows, amounts=False, **settings):
     X, y = rows[0], rows[2 if amounts else 1]
-    return ls.value(X[:N], y[:N], X[N:], y[N:], progress=False, **settings)
+    return ls.value(X[:N], y[:N], X[N:], y[N:], **{"progress": False, **settings})
 
 
 def values_in_parts(rows, folder, amounts=False, **settings):
@@ -101,13 +101,18 @@ def test_dask_without_a_cluster(rows, kind):
 
 
 @pytest.mark.slow
-def test_on_a_cluster_parts_are_searched_where_they_lie(rows):
+def test_on_a_cluster_parts_are_searched_where_they_lie(rows, monkeypatch):
+    monkeypatch.setattr("localshapley.problem.parts.MAX_REFERENCE", 50)  # rows that are gathered to judge the model
     distributed = pytest.importorskip("dask.distributed", reason="Dask is an extra")
+    import dask
     import dask.dataframe as dd
 
     X, y, _ = rows
-    settings = {"model": SVC(), "support": S.Kernel(0.6, max_size=6), "progress": False}
+    more = np.random.default_rng(0).normal(size=(len(X), 60))  # labels and what is found are small beside wide rows
+    X = pd.concat([X, pd.DataFrame(more, columns=[f"more {i}" for i in range(60)])], axis=1)
+    settings = {"model": SVC(), "support": S.Nearest(6), "progress": False}
     with (
+        dask.config.set({"distributed.scheduler.work-stealing": False}),  # which moves what is quickly moved
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -117,7 +122,7 @@ def test_on_a_cluster_parts_are_searched_where_they_lie(rows):
         before = client.run(_bytes_sent)
         ls.value(table, "target", X[N:], y[N:], **settings)
         sent = sum(client.run(_bytes_sent).values()) - sum(before.values())
-    assert np.array_equal(values_in_memory(rows, **settings).values, other.values)
+    assert np.array_equal(values_in_memory((X, y), **settings).values, other.values)
     assert sent < 0.5 * X.to_numpy().nbytes  # the rows did not move
 
 

@@ -580,7 +580,7 @@ class TestRareEvents:
 
     @pytest.mark.slow
     def test_a_run_waits_until_what_was_not_drawn_cannot_matter(self, rare):
-        seeds = range(40)
+        seeds = range(60)
         assert self.failures(rare, seeds, rare.DrawnError(0.1), (1,)) >= 3
         assert self.failures(rare, seeds, RelativeError(0.1), (1,)) <= 1
 

@@ -81,5 +81,11 @@ def check_metric(X: Any, metric: Any, params: dict[str, Any]) -> None:
         ) from error
 
 
+def in_order(X: Any) -> Any:
+    """A CSR matrix with the columns of each row in order, which scikit-learn's metrics take for granted."""
+    X = X.tocsr()
+    return X if X.has_sorted_indices else X.sorted_indices()
+
+
 def _as_float64(X: Any) -> Any:
-    return X.astype(np.float64) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+    return in_order(X.astype(np.float64)) if sparse.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)

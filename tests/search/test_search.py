@@ -300,3 +300,15 @@ def test_a_support_says_where_it_is_searched(monkeypatch):
         with pytest.raises(pytest.skip.Exception):
             ls.value(X, y, X[:3], y[:3], model="knn", support=support)
     assert asked == ["cuda", "cuda"]
+
+
+def test_columns_of_sparse_rows_may_be_in_any_order():
+    rows = sparse.random_array((30, 8), density=0.5, rng=np.random.default_rng(0), format="csr")
+    shuffled = rows.copy()
+    for start, end in pairwise(rows.indptr):
+        order = np.arange(start, end)[::-1]
+        shuffled.indices[start:end], shuffled.data[start:end] = rows.indices[order], rows.data[order]
+    shuffled.has_sorted_indices = False
+    found, expected = nearest(shuffled, shuffled[:9], 4), nearest(rows, rows[:9], 4)
+    np.testing.assert_array_equal(found.rows, expected.rows)
+    np.testing.assert_array_equal(found.distances, expected.distances)

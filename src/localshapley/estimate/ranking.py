@@ -91,15 +91,16 @@ class Doubt:
         return cls(values, alone, shared, 0.0 if tests is None else unmet(tests))
 
     def worlds(self) -> Iterator[Floats]:
-        """Values that might be true, some at a time, shape (some, n_rows); the same for the same errors."""
+        """Values that might be true, some at a time, shape (some, n_rows); the same for the same rows in any order."""
         rng, n_rows = np.random.default_rng(0), len(self.values)
         n, size = min(MOST_WORLDS, max(FEWEST_WORLDS, MAX_NUMBERS // n_rows)), max(1, AT_ONCE // n_rows)
         error = np.sqrt(self.alone + self.unmet + sum(squares(columns) for columns in self.shared))
         mean, deviation = _likely(self.values, error)
         scale = np.divide(deviation, error, out=np.zeros_like(error), where=error > 0)
+        place = np.argsort(np.lexsort((error, self.values)), kind="stable")
         for start in range(0, n, size):
             some = min(size, n - start)
-            noise = rng.normal(size=(some, n_rows)) * np.sqrt(self.alone + self.unmet)
+            noise = rng.normal(size=(some, n_rows))[:, place] * np.sqrt(self.alone + self.unmet)
             for columns in self.shared:
                 freedom = columns.shape[1] - 1  # a variance from few columns is itself known to within its error
                 inflation = np.sqrt(freedom / rng.chisquare(freedom, size=(some, 1)))

@@ -117,8 +117,14 @@ def until_target(
         growth = (pilot.relative_error(share) / aim) ** 2
     if pilot.n_rounds == 1:
         growth += 1  # the first round no longer counts once there is a second
-    trainings = int(pilot.look.trainings / share * (1.0 if pilot.look.exact else max(growth, 1.0)))
+    trainings = int(_needed(pilot.look.trainings / share, 1.0 if pilot.look.exact else max(growth, 1.0), graph))
     return Forecast(aim, trainings, trainings * pace)
+
+
+def _needed(trained: float, growth: float, graph: SupportGraph) -> float:
+    """Trainings that divide the variance by `growth`: without replacement, it goes with 1/trainings − 1/subsets."""
+    left_out = max(1 / max(trained, 1.0) - 1 / float(np.exp2(graph.sizes).sum()), 0.0)
+    return 1 / max(1 / max(trained, 1.0) - left_out * (1 - 1 / growth), 1e-300)
 
 
 class _Pilot:

@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
 from localshapley.arrays import Ints
-from localshapley.distances import distances, plain_metric
-from localshapley.errors import InvalidArgumentError
+from localshapley.distances import distances, in_order, plain_metric
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.devices import find_device, find_gpu
 from localshapley.search.best import nearest_by_products
 from localshapley.search.pairs import measure
@@ -137,8 +137,8 @@ def pays_tree(X: Any, queries: Any) -> bool:
 
 
 def as_rows(X: Any) -> Any:
-    """Rows as an array, or as a CSR matrix."""
-    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    """Rows as an array, or as a CSR matrix with sorted columns."""
+    return in_order(X) if sparse.issparse(X) else np.asarray(X)
 
 
 def index_of(X: Any, metric: Any, params: dict[str, Any]) -> NearestNeighbors:
@@ -152,6 +152,8 @@ def naming(metric: Any, params: dict[str, Any] | None) -> Iterator[None]:
     """Make errors of a search name the metric."""
     try:
         yield
+    except LocalShapleyError:
+        raise
     except (ValueError, TypeError) as error:
         raise InvalidArgumentError(
             f"metric={metric!r} with metric_params={params!r} cannot search these rows: {error}"

@@ -198,7 +198,7 @@ def worth_mending(
     >>> y[:25] = (y[:25] + 1) % 3
     >>> worth = ls.tasks.worth_mending(X, y, X_test, y_test, model=KNeighborsClassifier(1))
     >>> print(worth.sentence)
-    accuracy changes by +24.4 points (95 % interval +11.7 to +37.1) without these rows, and by +26.7 points (95 % \
+    accuracy changes by +22.2 points (95 % interval +9.9 to +34.5) without these rows, and by +26.7 points (95 % \
 interval +13.6 to +39.7) with the suggested labels, on 45 held-out rows that had no part in finding them
     """
     if cv is not None and cv != "oob":

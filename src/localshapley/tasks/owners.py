@@ -42,7 +42,7 @@ def owners(valuation: Valuation, owner: Any, *, errors: str = "all") -> pd.DataF
     >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
     >>> v = ls.value(X, y, X_test, y_test, model="knn")
     >>> ls.tasks.owners(v, ["north"] * 60 + ["south"] * 45)["share"].round().tolist()
-    [52.0, 48.0]
+    [53.0, 47.0]
     """
     check_errors(errors)
     group, names = pd.factorize(column("owner", owner, valuation))

@@ -185,7 +185,7 @@ def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit:
         yield f"There is no label to mend.{still}"
         return
     yield (
-        "Look at the suspected rows, most suspicious first, beside the label that their neighbours suggest. Correct "
+        "Look at the suspected rows, most suspicious first, beside the label that is suggested. Correct "
         "labels that are wrong; drop rows that nobody can judge. None of them is proven wrong."
     )
     if owners is not None and owners.nunique() > 1:

@@ -608,3 +608,11 @@ class TestRareEvents:
             look = Look(values, np.array([error, 0.0]), np.zeros((2, 2)), None, 0, 0, 0, 0, unseen=unseen)
             growth = look.growth_to(0.1)
             assert np.hypot(error / np.sqrt(growth), unseen / growth) == pytest.approx(0.1)
+
+    @pytest.mark.parametrize("aim", [0.1, 1e-40])
+    @pytest.mark.parametrize(("error", "unseen"), [(0.0, 0.0), (1e-12, 0.5), (0.0, 0.01), (3.0, 2.0)])
+    def test_growth_is_known_however_small_the_errors_and_the_target(self, error, unseen, aim):
+        look = Look(np.ones(1), np.array([error]), np.zeros((2, 1)), None, 0, 0, 0, 0, unseen=unseen)
+        for most in (np.inf, 0.5 * aim):
+            growth = look.growth_to(aim, 0.7, most)
+            assert np.hypot(error * growth**-0.7, min(unseen / growth, most)) <= aim * (1 + 1e-5)

@@ -99,8 +99,11 @@ class Look:
             not_drawn = min(unseen * np.exp(-log_growth), most)
             return float(np.hypot(drawn * np.exp(-rate * log_growth), not_drawn)) - aim
 
-        low = (np.log(max(drawn, 1e-9) / aim)) / rate - 1
-        return float(np.exp(bisect(excess, min(low, -5.0), 100.0, xtol=1e-6)))
+        log_drawn = np.log(max(drawn, 1e-9) / aim) / rate  # what drawing alone asks for
+        low, high = min(log_drawn - 1, -5.0), max(log_drawn + 1 / rate, np.log(max(unseen, 1e-9) / aim) + 1, 100.0)
+        if excess(low) <= 0:  # hardly anything was left to chance
+            return float(np.exp(low))
+        return float(np.exp(bisect(excess, low, high, xtol=1e-6)))
 
 
 def hidden(share: Floats, draws: Floats, reach: Floats) -> float:

@@ -88,6 +88,12 @@ class TestUntilTarget:
         assert real.cost.trainings / 4 < found.trainings < 4 * real.cost.trainings
         assert game.now < 10
 
+    @pytest.mark.parametrize("tol", [0.1, 1e-6])
+    def test_games_that_are_enumerated_on_the_way_leave_no_error(self, tol):
+        supports = [row[:3] for row in SUPPORTS]
+        found, _ = self.forecast(0.001, supports=supports, tol=tol, method="sample")
+        assert found.trainings == ls.shapley(supports, smooth, N, method="exact").cost.trainings
+
     def test_where_a_round_takes_too_long_some_of_the_test_rows_say_it(self):
         supports = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(60)]
         found, game = self.forecast(0.02, supports=supports, tol=0.1)

@@ -33,7 +33,10 @@ class MortalTree(DecisionTreeClassifier):
     def fit(self, X, y):
         for name in sorted(os.listdir(self.folder)) if len(y) < len(X_TEST) else []:
             if name != "always":
-                os.remove(os.path.join(self.folder, name))
+                try:
+                    os.remove(os.path.join(self.folder, name))
+                except FileNotFoundError:  # another process was faster, and is the one that dies
+                    continue
             os.kill(os.getpid(), signal.SIGKILL)
         return super().fit(X, y)
 

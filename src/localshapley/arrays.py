@@ -35,6 +35,12 @@ last.
 """
 
 
+def as_column(given: Any) -> AnyArray:
+    """An array, where a table of one column counts as that column."""
+    entries = np.asarray(given)
+    return entries[:, 0] if entries.ndim == 2 and entries.shape[1] == 1 else entries
+
+
 def offsets(counts: AnyArray) -> Ints:
     """Turn counts into CSR offsets: `[2, 0, 3]` becomes `[0, 2, 2, 5]`."""
     out = np.zeros(len(counts) + 1, dtype=np.int64)

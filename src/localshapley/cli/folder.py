@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from localshapley.cli.data import TASKS, no_column
 from localshapley.cli.options import Run
 from localshapley.cli.output import Output
-from localshapley.cli.valuing import find_model, find_support
+from localshapley.cli.valuing import find_model, find_support, solution
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.inputs.tables import read_table
 
@@ -46,12 +46,7 @@ def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[
         "score": run.score,
         "seed": run.seed,
         "n_jobs": run.jobs,
-        "method": run.method,
-        "tol": run.tol,
-        "budget": run.budget,
-        "max_seconds": run.max_seconds,
-        "seeds": run.seeds,
-        "store": run.store,
+        **solution(run),
         "progress": not output.quiet,
     }
     return given, steps

@@ -62,15 +62,13 @@ def _folds(text: str | None) -> int | str:
 
 def arguments(run: Run, data: Data) -> dict[str, Any]:
     """Everything that decides what a valuation costs: the problem, how it is solved, and what is known already."""
-    return {
-        **problem(run, data),
-        "method": run.method,
-        "tol": run.tol,
-        "budget": run.budget,
-        "max_seconds": run.max_seconds,
-        "seeds": run.seeds,
-        "store": run.store,
-    }
+    return {**problem(run, data), **solution(run)}
+
+
+def solution(run: Run) -> dict[str, Any]:
+    """How the games are solved, and where what was trained is kept."""
+    names = ("method", "tol", "budget", "max_seconds", "seeds", "store")
+    return {name: getattr(run, name) for name in names}
 
 
 def valued(run: Run, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:

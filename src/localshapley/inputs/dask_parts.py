@@ -15,7 +15,8 @@ from localshapley.inputs.parts import Part, Parts, column_of, distinct_in, first
 class DaskParts(Parts):
     """The partitions of a Dask DataFrame, or the chunks of rows of a Dask array.
 
-    On a cluster each part is looked at by the worker that has it; without one, one part after the other here.
+    On a cluster functions are sent to the parts, which Dask leaves with the worker that has them unless another has
+    nothing to do; without one, one part is looked at after the other here.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class DaskParts(Parts):
             self.names = names if self._label is None else column_of(self._label, names)
         self._X = _delayed(X if is_table else X.rechunk({1: -1}))
         self._y = self._labels_of(X, y)
-        counted = list(self._each(_count, [*zip(self._X, self._y or self._X, strict=True)], self._label))
+        counted = list(self._each(_count, [*zip(self._X, self._y or self._X, strict=True)], self._label, in_order=True))
         sizes = np.array([n for n, _ in counted], dtype=np.int64)
         self._starts = offsets(sizes)
         self.n_rows, self.largest = int(sizes.sum()), int(sizes.max(initial=0))
@@ -79,7 +80,7 @@ class DaskParts(Parts):
         yield from self._each(_applied, parts, function, rows, self._label if labels else None, self.names, *shared)
 
     def fold(self, function: Callable[..., Any], *shared: Any) -> Any:
-        """One worker after the other, each where its part lies."""
+        """One part after the other, each by a worker that Dask chooses."""
         from dask.delayed import delayed
 
         carried: Any = None
@@ -87,8 +88,10 @@ class DaskParts(Parts):
             carried = delayed(_folded, pure=False)(function, start, X, self.names, carried, *shared)
         return carried.compute()
 
-    def _each(self, function: Callable[..., Any], parts: list[Any], *shared: Any) -> Iterator[Any]:
-        """`function(*part, *shared)` of each part; in any order on a cluster, where `_count` alone needs it."""
+    def _each(
+        self, function: Callable[..., Any], parts: list[Any], *shared: Any, in_order: bool = False
+    ) -> Iterator[Any]:
+        """`function(*part, *shared)` of each part; on a cluster as workers finish, unless the order matters."""
         from dask.delayed import delayed
 
         client = _client()
@@ -101,7 +104,6 @@ class DaskParts(Parts):
 
         futures = client.compute(jobs)
         try:
-            in_order = function is _count
             for future in futures if in_order else as_completed(futures):  # type: ignore[no-untyped-call]
                 yield future.result()
                 future.release()

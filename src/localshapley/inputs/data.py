@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Ints
+from localshapley.arrays import AnyArray, Ints, as_column
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.indexes import check_answer, check_order, index_of, notes_on_names
 from localshapley.inputs.numbers import check_size
@@ -140,9 +140,7 @@ def _read_array(name: str, X: Any) -> AnyArray:
 def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
     if y is None:
         raise InvalidArgumentError(f"{name} is missing; give one label or number for each row of {rows_name}.")
-    labels = np.asarray(_collected(y))
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = as_column(_collected(y))
     if labels.ndim != 1:
         raise InvalidArgumentError(f"{name} must be one column; got shape {labels.shape}.")
     if len(labels) != n_rows:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from localshapley.arrays import AnyArray, Ints
+from localshapley.arrays import AnyArray, Ints, as_column
 from localshapley.errors import InvalidArgumentError
 
 PART_BYTES = 2**26
@@ -124,9 +124,7 @@ def rows_of_part(n_columns: int) -> int:
 
 def given_labels(y: Any, n_rows: int) -> AnyArray:
     """Labels in memory, one for each row."""
-    labels = np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+    labels = as_column(y)
     if labels.ndim != 1 or len(labels) != n_rows:
         raise InvalidArgumentError(
             f"y must have one label for each of the {n_rows:,} rows of X, or be the name of a column of X; got "

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.arrays import AnyArray, Floats, Ints, as_column
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.inputs.data import known_table, numbers_in
 from localshapley.inputs.indexes import check_order, index_of, same_labels
@@ -43,9 +43,7 @@ def column(name: str, given: Any, valuation: Valuation) -> AnyArray:
 
 def entries_of(name: str, given: Any, n_rows: int) -> AnyArray:
     """Check a column with `n_rows` entries, none of them missing."""
-    entries = np.asarray(given)
-    if entries.ndim == 2 and entries.shape[1] == 1:
-        entries = entries[:, 0]
+    entries = as_column(given)
     if entries.ndim != 1 or len(entries) != n_rows:
         raise InvalidArgumentError(
             f"{name} must have one entry for each of the {n_rows} rows of the valuation; got shape {entries.shape}."

@@ -30,6 +30,7 @@ PUBLIC = [
     "datasets",
     "load",
     "locality_gap",
+    "locality_gap_nodes",
     "methods",
     "models",
     "plan",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     )
     from localshapley.games import SupportGraph
     from localshapley.locality import LocalityGap, locality_gap
-    from localshapley.nodes import value_nodes
+    from localshapley.nodes import locality_gap_nodes, value_nodes
     from localshapley.planning import Plan, plan
     from localshapley.store import Store, StoreError
     from localshapley.updating import update
@@ -50,6 +50,7 @@ _HOME = {
     "Valuation": "valuation",
     "load": "valuation",
     "locality_gap": "locality",
+    "locality_gap_nodes": "nodes",
     "plan": "planning",
     "prune": "choosing",
     "select": "choosing",
@@ -83,6 +84,7 @@ __all__ = [
     "datasets",
     "load",
     "locality_gap",
+    "locality_gap_nodes",
     "methods",
     "models",
     "plan",

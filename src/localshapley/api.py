@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from localshapley.engine import solve
@@ -15,6 +16,7 @@ from localshapley.methods import Method, read_settings
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, as_trainer
 from localshapley.problem.base import Problem
+from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.contents import Contents, contents_by_name
@@ -146,9 +148,8 @@ def value(
 
     def run(model: Any, seed: int) -> Valuation:
         settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-        problem, settings = pose_with(
-            settings,
-            support,
+        posed = partial(
+            pose,
             X,
             y,
             X_test,
@@ -164,6 +165,7 @@ def value(
             progress=progress,
             in_parts=True,
         )
+        problem, settings = pose_with(settings, support, posed)
         problem.check_seeds(seeds)
         return solve(problem, settings, store, origin=problem.origin if per_test else None)
 

@@ -1,34 +1,26 @@
-"""Values of the nodes of a graph: makes the games, and has networks trained."""
+"""Values of the nodes of a graph, and how far they are from global ones."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import blake2b
+from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 
-from localshapley.arrays import Indices
 from localshapley.engine import solve
-from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.games import SupportGraph
-from localshapley.inputs.graphs import NodeData, read_graph
-from localshapley.inputs.task import Task
+from localshapley.errors import InvalidArgumentError
+from localshapley.locality.gap import LocalityGap, check_sizes, measure
+from localshapley.locality.growing import AUTO, pose_with
 from localshapley.methods import Method, read_settings
-from localshapley.models.devices import find_device
-from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
-from localshapley.problem.base import Problem
+from localshapley.models.gcn import GCN
+from localshapley.problem.nodes import pose_nodes
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
-from localshapley.store.contents import Contents, contents_by_name, describe
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
-from localshapley.supports.hops import Hops, NodeSpace, within
-from localshapley.valuation import Digests, Valuation
-
-GAMES = ("test", "train")
+from localshapley.valuation import Valuation
 
 
 def value_nodes(
@@ -39,7 +31,7 @@ def value_nodes(
     test: Any = None,
     *,
     model: GCN | None = None,
-    support: Support | None = None,
+    support: Support | str | None = None,
     games: str = "test",
     graph: str = "induced",
     device: str = "auto",
@@ -72,8 +64,10 @@ def value_nodes(
         Nodes that are valued, and nodes on which networks are scored.
     model : `localshapley.models.GCN`, optional
         Settings of the network; ``GCN()`` by default.
-    support : `localshapley.supports` object, optional
-        Which training nodes can matter to a node; ``supports.Hops(2)`` by default.
+    support : `localshapley.supports` object or "auto", optional
+        Which training nodes can matter to a node; ``supports.Hops(2)`` by default. With ``"auto"`` hops are added until
+        the values are nearly global, as in `locality_gap_nodes`, or `budget` allows no more: a note says what gap
+        remains. It needs ``games="test"``.
     games : {"test", "train"}, default="test"
         One game for each test node, among the training nodes around it; or one for each training node, among the
         training nodes around it, scored on the test nodes around it (the paper's protocol).
@@ -100,87 +94,98 @@ def value_nodes(
     {0: 0, 1: 1, 2: 1, 4: 2}
     """
     settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    model, support = GCN() if model is None else model, settings.method.support(support) or Hops(2)
-    if not isinstance(model, GCN):
-        raise InvalidArgumentError(f"model must be localshapley.models.GCN(...); got {model!r}.")
-    for name, given, known in (("games", games, GAMES), ("graph", graph, GRAPHS)):
-        if given not in known:
-            raise unknown_name(name, given, known)
-    if settings.method.plays_all:
-        games = "test"
-    if find_device(device).type not in ("cpu", "cuda"):
-        raise InvalidArgumentError(f"device {device!r} cannot train graph networks; give 'auto', 'cpu' or 'cuda'.")
-    data = read_graph(adjacency, X, y, train, test)
-    task, notes = data.task(score=score, empty=empty, seed=seed)
-    supports, scored = _make_games(games, support, data, seed, apart=per_test)
-    one_by_one = games == "test" or per_test  # else a test is all test nodes of a game, and these are in several games
-    played = SupportGraph(supports, len(data.train), sources=scored.indices if one_by_one else None)
-    if not one_by_one:
-        played.bundles = None
-    played.check_room("value_nodes()", 20, "use a smaller support, or fewer test nodes")
-    trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
-    reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))
-    if empty_supports := int((np.diff(reach.indptr) == 0).sum()):
-        notes.append(
-            f"{empty_supports} of {len(data.test)} test nodes have an empty support and add nothing; "
-            f"a larger support ({support.larger()}) would reach them."
+    if support == AUTO and games != "test":
+        raise InvalidArgumentError(
+            f"support='auto' needs games='test', got games={games!r}: there more hops would also be more test nodes in "
+            "each game. Give supports.Hops(n)."
         )
-    problem = Problem(
-        graph=played,
-        trainer=trainer,
-        model=repr(model),
-        score=task.score.name,
-        support=f"{support!r} of {games} nodes, {graph} graph",
-        contents=lambda: _contents(data, task, scored, (model, graph, trainer.name), played),
-        ids=pd.Index(data.train, name="node"),
-        unit="node",
-        notes=notes,
-        digests=lambda: Digests.of(data.features[data.train], data.labels[data.train]),
+    posed = partial(
+        pose_nodes,
+        adjacency,
+        X,
+        y,
+        train,
+        test,
+        model=model,
+        games="test" if settings.method.plays_all and games == "train" else games,
+        graph=graph,
+        device=device,
+        score=score,
+        empty=empty,
+        seed=seed,
+        apart=per_test,
     )
-    found = solve(problem, settings, store)
+    problem, settings = pose_with(settings, support, posed)
+    found, reach = solve(problem, settings, store), problem.reach
     return replace(
         found,
         support_sizes=np.diff(reach.indptr),
-        n_tests=np.bincount(reach.indices, minlength=len(data.train)),
-        per_test=None if found.per_test is None else sparse.csr_array(scored.T @ found.per_test),
+        n_tests=np.bincount(reach.indices, minlength=reach.shape[1]),
+        per_test=None if found.per_test is None else sparse.csr_array(problem.scored.T @ found.per_test),
     )
 
 
-def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, played: SupportGraph) -> Contents:
-    """What scores depend on, named by all of it."""
-    edges, features, labels, train, test, _ = data
-    what = (*model, task.score, task.empty, task.seed, labels[train], labels[test], train, test)
-    what += tuple(part for m in (edges, features, scored) for part in (m.indptr, m.indices, m.data))
-    name = f"value_nodes {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
-    return contents_by_name(name, played.n_players, played.n_tests)
+def locality_gap_nodes(
+    adjacency: Any,
+    X: Any = None,
+    y: Any = None,
+    train: Any = None,
+    test: Any = None,
+    *,
+    model: GCN | None = None,
+    support: Support | None = None,
+    games: str = "test",
+    graph: str = "induced",
+    device: str = "auto",
+    score: Any = None,
+    empty: float | None = None,
+    n_tests: int = 20,
+    budget: int = 20_000,
+    seed: int = 0,
+    progress: ProgressSetting = None,
+) -> LocalityGap:
+    """Estimate how far the local values of nodes are from the global ones, on a sample of test nodes.
 
+    As `locality_gap`: random permutations of all training nodes give the global marginal of every node, and the same
+    permutation without the nodes outside the support its local one.
 
-def _make_games(
-    games: str, support: Support, data: NodeData, seed: int, *, apart: bool
-) -> tuple[list[Indices], sparse.csr_array]:
-    """Players of each test of the games, and the test nodes (by position) that it scores, as a matrix.
+    Parameters
+    ----------
+    adjacency, X, y, train, test, model, support, games, graph, device, score, empty, seed, progress
+        As in `value_nodes`. With ``games="train"`` games of training nodes are sampled, and a global value is that of
+        the same scores when all training nodes play in each of them.
+    n_tests : int, default=20
+        Test nodes to sample.
+    budget : int, default=20000
+        Maximum number of trainings. A permutation takes one for each training node and one for each node of a sampled
+        support; at least two permutations are needed.
 
-    Test nodes of one game are one test, whose score is their sum, unless they are to be kept apart.
+    Returns
+    -------
+    LocalityGap
+
+    Examples
+    --------
+    >>> import localshapley as ls
+    >>> path = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5]]
+    >>> X, y = [[1, 0], [0, 1], [1, 0], [0, 1], [1, 0], [0, 1]], [0, 1, 0, 1, 0, 1]
+    >>> ls.locality_gap_nodes(path, X, y, train=[0, 1, 2, 4], test=[3, 5], device="cpu", budget=100).permutations
+    12
     """
-    if not isinstance(support, Support) or (games == "train" and not isinstance(support, Hops)):
-        allowed = "supports.Hops(n)" if games == "train" else "supports.Hops, Given, Random or Everything"
-        raise InvalidArgumentError(f"support must be {allowed} for games={games!r}; got {support!r}.")
-    edges, features, labels, train, test, _ = data
-    centres = test if games == "test" else train
-    X, X_test = features[train], features[centres]
-    space = NodeSpace(X, X_test, X, X_test, labels[train], None, seed, adjacency=edges, nodes=train, test_nodes=centres)
-    found = support(space)
-    if games == "test":
-        return found, sparse.eye_array(len(test), format="csr")
-    assert isinstance(support, Hops)
-    scored = within(edges, train, test, support.n)
-    if not scored.nnz:
-        raise InvalidArgumentError(
-            f"no test node is within {support.n} hops of a training node; take a larger support ({support.larger()})."
-        )
-    if not apart:  # an ego network without a test node is not a game
-        counts = np.diff(scored.indptr)
-        return [rows if n else rows[:0] for rows, n in zip(found, counts, strict=True)], scored.astype(np.float64)
-    pairs = scored.tocoo()
-    alone = sparse.csr_array((np.ones(pairs.nnz), (np.arange(pairs.nnz), pairs.col)), (pairs.nnz, len(test)))
-    return [found[game] for game in pairs.row], alone
+    check_sizes(n_tests, budget)
+    problem = pose_nodes(
+        adjacency,
+        X,
+        y,
+        train,
+        test,
+        model=model,
+        support=support,
+        games=games,
+        graph=graph,
+        device=device,
+        score=score,
+        empty=empty,
+        seed=seed,
+    )
+    return measure(problem, n_tests, budget, seed, progress)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from localshapley.locality.growing import pose_with
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.methods.forecast import Forecast, until_target, what_is_faster
+from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
@@ -191,9 +193,8 @@ def plan(
     """
     budget, max_seconds = shared_out(seeds, budget, max_seconds)
     settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    problem, settings = pose_with(
-        settings,
-        support,
+    posed = partial(
+        pose,
         X,
         y,
         X_test,
@@ -209,6 +210,7 @@ def plan(
         progress=progress,
         in_parts=True,
     )
+    problem, settings = pose_with(settings, support, posed)
     problem.check_seeds(seeds)
     graph, bench = problem.graph, Bench(problem.trainer)
     settings.check_room(graph)

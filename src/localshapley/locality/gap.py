@@ -13,7 +13,7 @@ from localshapley.compiling import announcing_compilation
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_whole
-from localshapley.problem.base import RowsProblem
+from localshapley.problem.base import LocalProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import rank_correlation
@@ -46,6 +46,9 @@ class LocalityGap:
     tests : int array
         The sampled test rows.
     permutations, trainings : int
+    notes : list of str
+    tested : str
+        What the tests are: ``"test rows"``, ``"test nodes"``, or games of training nodes.
     """
 
     gap: float
@@ -61,11 +64,12 @@ class LocalityGap:
     permutations: int
     trainings: int
     notes: list[str] = field(default_factory=list)
+    tested: str = "test rows"
 
     def __repr__(self) -> str:
         return "\n".join(
             [
-                f"Locality gap over {len(self.tests)} test rows, {self.permutations} permutations, "
+                f"Locality gap over {len(self.tests)} {self.tested}, {self.permutations} permutations, "
                 f"{self.trainings:,} trainings",
                 f"  gap               {self.gap:.3f} ± {self.gap_stderr:.3f} of the values' size "
                 f"(sampling alone: {self.noise:.3f})",
@@ -114,8 +118,7 @@ def locality_gap(
     -------
     LocalityGap
     """
-    check_whole("n_tests", n_tests)
-    check_whole("budget", budget)
+    check_sizes(n_tests, budget)
     problem = pose(
         X,
         y,
@@ -132,6 +135,17 @@ def locality_gap(
         on_error=on_error,
         progress=progress,
     )
+    return measure(problem, n_tests, budget, seed, progress)
+
+
+def check_sizes(n_tests: int, budget: int) -> None:
+    """Refuse numbers that are none, before anything is done."""
+    check_whole("n_tests", n_tests)
+    check_whole("budget", budget)
+
+
+def measure(problem: LocalProblem, n_tests: int, budget: int, seed: int, progress: ProgressSetting) -> LocalityGap:
+    """The gap of a problem, on some of its tests."""
     rng, graph = np.random.default_rng(seed), problem.graph
     tests = np.sort(rng.permutation(graph.n_tests)[:n_tests]).astype(np.int32)
     walks = Walks(problem, tests, rng)
@@ -140,7 +154,7 @@ def locality_gap(
     if permutations < 2:
         raise InvalidArgumentError(
             f"budget={budget:,} is too small: two permutations take {2 * each + 1:,} trainings. Give a larger "
-            "budget, a smaller n_tests, or fewer training rows."
+            f"budget, a smaller n_tests, or fewer {problem.unit}s to value."
         )
     permutations = min(permutations, 1000)
     with announcing_compilation(progress), Progress(progress, permutations * each, "locality check") as bar:
@@ -153,7 +167,7 @@ class Walks:
 
     Parameters
     ----------
-    problem : RowsProblem
+    problem : LocalProblem
         Any support of the same rows.
     tests : int array
         The sampled test rows.
@@ -167,13 +181,13 @@ class Walks:
         Trainings so far.
     """
 
-    def __init__(self, problem: RowsProblem, tests: Indices, rng: np.random.Generator) -> None:
+    def __init__(self, problem: LocalProblem, tests: Indices, rng: np.random.Generator) -> None:
         self.tests, self._rng, self._bench = tests, rng, Bench(problem.trainer)
         self._everyone = SupportGraph([problem.everyone_for(int(t)) for t in tests], problem.graph.n_players)
         self.each, self.trainings = int(self._everyone.sizes.sum()), 0
         self._orders: list[Indices] = []
 
-    def near(self, problem: RowsProblem) -> SupportGraph:
+    def near(self, problem: LocalProblem) -> SupportGraph:
         """The games of the sampled test rows; equal supports share a walk."""
         return SupportGraph([problem.graph.support(t) for t in self.tests], problem.graph.n_players)
 
@@ -184,16 +198,16 @@ class Walks:
         self._total = self._gains(self._everyone, bar, n)
         self.trainings += 1
 
-    def n_orders(self, problem: RowsProblem, most: float) -> int:
+    def n_orders(self, problem: LocalProblem, most: float) -> int:
         """Orders that can be walked with the supports of a problem, with `most` trainings in all."""
         left = most - self.trainings
         return int(min(len(self._orders), left // max(int(self.near(problem).sizes.sum()), 1)))
 
-    def gap(self, problem: RowsProblem, bar: Progress, most: float = np.inf) -> LocalityGap:
+    def gap(self, problem: LocalProblem, bar: Progress, most: float = np.inf) -> LocalityGap:
         """How far the values of a problem are from the global ones."""
         n = self.n_orders(problem, most)
         local = self._gains(self.near(problem), bar, n)
-        return _summarise(local, self._total[:n], self.tests, self.trainings, problem.source, problem.notes)
+        return _summarise(local, self._total[:n], self.tests, self.trainings, problem)
 
     def _gains(self, games: SupportGraph, bar: Progress, n: int) -> Floats:
         """What each player adds in each of the first `n` orders."""
@@ -218,9 +232,7 @@ def _gains(games: SupportGraph, order: Indices, tests: Indices, nothing: Floats,
     return gains
 
 
-def _summarise(
-    local: Floats, total: Floats, tests: Indices, trainings: int, support: Support, notes: list[str]
-) -> LocalityGap:
+def _summarise(local: Floats, total: Floats, tests: Indices, trainings: int, problem: LocalProblem) -> LocalityGap:
     m = len(local)
     difference = total - local
     noise_each = difference.std(axis=0, ddof=1) / np.sqrt(m)
@@ -235,7 +247,7 @@ def _summarise(
         if noise > ENOUGH:
             advice = "no gap was seen beyond the sampling noise, which is large: give a larger budget to be sure"
     else:
-        advice = f"the support misses much of the global values; try {support.larger()}"
+        advice = f"the support misses much of the global values; try {problem.source.larger()}"
     return LocalityGap(
         gap=gap,
         gap_stderr=gap_stderr,
@@ -249,7 +261,8 @@ def _summarise(
         tests=tests,
         permutations=m,
         trainings=trainings,
-        notes=notes,
+        notes=problem.notes,
+        tested=problem.tested,
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,12 +14,14 @@ from localshapley.locality.gap import LocalityGap, Walks
 from localshapley.methods import Settings
 from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.fixed import FixedTrainer
-from localshapley.problem.base import RowsProblem
-from localshapley.problem.posing import pose
+from localshapley.problem.base import LocalProblem
 from localshapley.progress import Progress
 from localshapley.supports.base import Support
+from localshapley.supports.given import Everything
+from localshapley.supports.hops import Hops
 from localshapley.workers import Bench
 
+P = TypeVar("P", bound=LocalProblem)
 AUTO = "auto"
 N_TESTS = 10
 """Test rows on which the gap is measured,"""
@@ -28,12 +31,10 @@ MAX_PAIRS = 100_000
 """Without a budget, supports do not grow beyond so many rows, over all test rows; else beyond its trainings."""
 
 
-def pose_with(
-    settings: Settings, support: Support | str | None, *data: Any, **about: Any
-) -> tuple[RowsProblem, Settings]:
-    """The problem of `value`, with a support that is large enough if it is ``"auto"``, and the settings left for it."""
+def pose_with(settings: Settings, support: Support | str | None, pose: Callable[..., P]) -> tuple[P, Settings]:
+    """The problem that `pose` gives, with a support that is large enough if it is ``"auto"``, and the settings left."""
     chosen = None if support == AUTO else support
-    problem = pose(*data, support=settings.method.support(chosen), **about)  # type: ignore[arg-type]
+    problem = pose(support=settings.method.support(chosen))  # type: ignore[arg-type]
     is_exact = isinstance(problem.trainer, FixedTrainer | BoostedTrainer)
     if not isinstance(support, str) or support != AUTO or settings.method.plays_all or is_exact:
         return problem, settings
@@ -46,13 +47,13 @@ def pose_with(
         return problem, settings
     with announcing_compilation(settings.progress), Progress(settings.progress, None, "finding a support") as bar:
         walks.walk(_n_orders(walks, problem, most), bar)
-        found, gap, reason = _grow(problem, walks, settings, most, bar, data, about)
+        found, gap, reason = _grow(problem, walks, settings, most, bar, pose)
     found.notes.append(in_words(found, gap, reason))
     budget = None if settings.budget is None else settings.budget - walks.trainings
     return found, replace(settings, budget=budget)
 
 
-def _walks(problem: RowsProblem, seed: int, most: int) -> Walks | None:
+def _walks(problem: LocalProblem, seed: int, most: int) -> Walks | None:
     """Walks over as many test rows as there are trainings for, with a few orders; None for none."""
     rng, n_tests = np.random.default_rng(seed), problem.graph.n_tests
     order = rng.permutation(n_tests)
@@ -63,21 +64,15 @@ def _walks(problem: RowsProblem, seed: int, most: int) -> Walks | None:
     return None
 
 
-def _n_orders(walks: Walks, problem: RowsProblem, most: int) -> int:
+def _n_orders(walks: Walks, problem: LocalProblem, most: int) -> int:
     """Orders that leave room for supports that grow to four times their size; larger ones see fewer of them."""
     near = int(walks.near(problem).sizes.sum())
     return int(np.clip(most // (walks.each + 7 * near), 2, 1000))
 
 
 def _grow(
-    problem: RowsProblem,
-    walks: Walks,
-    settings: Settings,
-    most: int,
-    bar: Progress,
-    data: tuple[Any, ...],
-    about: dict[str, Any],
-) -> tuple[RowsProblem, LocalityGap, str]:
+    problem: P, walks: Walks, settings: Settings, most: int, bar: Progress, pose: Callable[..., P]
+) -> tuple[P, LocalityGap, str]:
     """The first support whose gap is small enough, or the last one that may be; with its gap and what ended it."""
     gap = walks.gap(problem, bar, most)
     while not gap.enough:
@@ -85,7 +80,9 @@ def _grow(
         if larger is None or (problem.graph.support_sizes == problem.graph.n_players).all():
             return problem, gap, "there is no larger one"
         try:
-            grown = pose(*data, support=larger, **about)
+            grown = pose(support=larger)
+            if isinstance(larger, Hops) and grown.graph.n_entries == problem.graph.n_entries:
+                grown = pose(support=Everything())  # what is left is in other parts of the graph
         except TooLargeError:
             return problem, gap, "a larger one does not fit into memory"
         if reason := _too_large(grown, walks, settings, most):
@@ -94,11 +91,11 @@ def _grow(
     return problem, gap, ""
 
 
-def _too_large(problem: RowsProblem, walks: Walks, settings: Settings, most: int) -> str:
+def _too_large(problem: LocalProblem, walks: Walks, settings: Settings, most: int) -> str:
     """Why a support is too large, if it is."""
     limit = MAX_PAIRS if settings.budget is None else settings.budget
     if problem.graph.n_entries > limit:
-        return f"a larger one would have over {limit:,} rows, over all test rows"
+        return f"a larger one would have over {limit:,} {problem.unit}s, over all {problem.tested}"
     if walks.n_orders(problem, most) < 2:
         return f"to measure a larger one would take over {most:,} trainings"
     left = None if settings.budget is None else settings.budget - most
@@ -109,10 +106,10 @@ def _too_large(problem: RowsProblem, walks: Walks, settings: Settings, most: int
     return ""
 
 
-def in_words(problem: RowsProblem, gap: LocalityGap, reason: str) -> str:
+def in_words(problem: LocalProblem, gap: LocalityGap, reason: str) -> str:
     """What was found, for the notes of a result."""
     measured = (
         f"locality gap of {problem.support}, found by support='auto': {gap.gap:.2f} ± {gap.gap_stderr:.2f} of the "
-        f"values' size (sampling alone: {gap.noise:.2f}; {len(gap.tests)} test rows, {gap.trainings:,} trainings)"
+        f"values' size (sampling alone: {gap.noise:.2f}; {len(gap.tests)} {gap.tested}, {gap.trainings:,} trainings)"
     )
     return f"{measured}." if gap.enough else f"{measured}; {reason}."

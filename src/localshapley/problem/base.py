@@ -77,14 +77,32 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsProblem(Problem):
+class LocalProblem(Problem):
+    """A problem whose games are those of supports, beside which there are the global ones.
+
+    Attributes
+    ----------
+    source : Support
+        Where the supports came from.
+    tested : str
+        What the tests are, in words.
+    """
+
+    source: Support
+    tested: str = "test rows"
+
+    def everyone_for(self, test: int) -> Indices:
+        """All players that may play for a test."""
+        return np.arange(self.graph.n_players, dtype=np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsProblem(LocalProblem):
     """A problem of `value`: rows of a table, or their owners.
 
     Attributes
     ----------
     task : Task
-    source : Support
-        Where the supports came from.
     estimator : estimator object
     owners : Owners or None
     folds : list of folds, or None
@@ -92,7 +110,6 @@ class RowsProblem(Problem):
     """
 
     task: Task
-    source: Support
     estimator: Any
     owners: Owners | None = None
     folds: list[Fold] | None = None

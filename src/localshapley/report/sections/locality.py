@@ -52,5 +52,5 @@ def _facts(gap: LocalityGap) -> dict[str, str]:
     return {
         "Gap": f"{size}; sampling noise alone would show {noise}",
         "Rank correlation": f"{gap.rank_correlation:.3f} ± {gap.rank_correlation_stderr:.3f}",
-        "Checked on": f"{len(gap.tests)} test rows, {gap.permutations:,} permutations, {gap.trainings:,} trainings",
+        "Checked on": f"{len(gap.tests)} {gap.tested}, {gap.permutations:,} permutations, {gap.trainings:,} trainings",
     }

@@ -1,0 +1,150 @@
+"""From the arguments of `value_nodes` to games and a trainer for their coalitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from localshapley.arrays import Indices
+from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.games import SupportGraph
+from localshapley.inputs.graphs import NodeData, read_graph
+from localshapley.inputs.task import Task
+from localshapley.models.devices import find_device
+from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
+from localshapley.problem.base import LocalProblem
+from localshapley.store.contents import Contents, contents_by_name, describe
+from localshapley.supports.base import Support
+from localshapley.supports.hops import Hops, NodeSpace, within
+from localshapley.valuation.parts import Digests
+
+TESTED = {"test": "test nodes", "train": "games of training nodes"}
+"""What the tests of the games are, by who has the games."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodesProblem(LocalProblem):
+    """A problem of `value_nodes`.
+
+    Attributes
+    ----------
+    scored : CSR array of shape (n_tests, number of test nodes)
+        Test nodes that each test of the games scores.
+    reach : CSR array of shape (number of test nodes, n_players)
+        Training nodes that play for each test node.
+    """
+
+    scored: sparse.csr_array
+    reach: sparse.csr_array
+
+
+def pose_nodes(
+    adjacency: Any,
+    X: Any,
+    y: Any,
+    train: Any,
+    test: Any,
+    *,
+    model: GCN | None,
+    support: Support | None,
+    games: str,
+    graph: str,
+    device: str,
+    score: Any,
+    empty: float | None,
+    seed: int,
+    apart: bool = False,
+) -> NodesProblem:
+    """Check the arguments of `value_nodes` and find the games; with `apart` each test node is a test of its own."""
+    model, support = GCN() if model is None else model, Hops(2) if support is None else support
+    _check_names(model, games, graph, device)
+    data = read_graph(adjacency, X, y, train, test)
+    task, notes = data.task(score=score, empty=empty, seed=seed)
+    supports, scored = _make_games(games, support, data, seed, apart=apart)
+    one_by_one = games == "test" or apart  # else a test is all test nodes of a game, and these are in several games
+    played = SupportGraph(supports, len(data.train), sources=scored.indices if one_by_one else None)
+    if not one_by_one:
+        played.bundles = None
+    played.check_room("value_nodes()", 20, "use a smaller support, or fewer test nodes")
+    trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
+    reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))
+    if empty_supports := int((np.diff(reach.indptr) == 0).sum()):
+        notes.append(
+            f"{empty_supports} of {len(data.test)} test nodes have an empty support and add nothing; "
+            f"a larger support ({support.larger()}) would reach them."
+        )
+    return NodesProblem(
+        graph=played,
+        trainer=trainer,
+        model=repr(model),
+        score=task.score.name,
+        support=f"{support!r} of {games} nodes, {graph} graph",
+        contents=lambda: _contents(data, task, scored, (model, graph, trainer.name), played),
+        ids=pd.Index(data.train, name="node"),
+        unit="node",
+        notes=notes,
+        digests=lambda: Digests.of(data.features[data.train], data.labels[data.train]),
+        source=support,
+        tested=TESTED[games],
+        scored=scored,
+        reach=reach,
+    )
+
+
+def _check_names(model: Any, games: str, graph: str, device: str) -> None:
+    if not isinstance(model, GCN):
+        raise InvalidArgumentError(f"model must be localshapley.models.GCN(...); got {model!r}.")
+    for name, given, known in (("games", games, tuple(TESTED)), ("graph", graph, GRAPHS)):
+        if given not in known:
+            raise unknown_name(name, given, known)
+    if find_device(device).type not in ("cpu", "cuda"):
+        raise InvalidArgumentError(f"device {device!r} cannot train graph networks; give 'auto', 'cpu' or 'cuda'.")
+
+
+def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, played: SupportGraph) -> Contents:
+    """What scores depend on, named by all of it."""
+    edges, features, labels, train, test, _ = data
+    what = (*model, task.score, task.empty, task.seed, labels[train], labels[test], train, test)
+    what += tuple(part for m in (edges, features, scored) for part in (m.indptr, m.indices, m.data))
+    name = f"value_nodes {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
+    return contents_by_name(name, played.n_players, played.n_tests)
+
+
+def _make_games(
+    games: str, support: Any, data: NodeData, seed: int, *, apart: bool
+) -> tuple[list[Indices], sparse.csr_array]:
+    """Players of each test of the games, and the test nodes (by position) that it scores, as a matrix.
+
+    Test nodes of one game are one test, whose score is their sum, unless they are to be kept apart.
+    """
+    if not isinstance(support, Support) or (games == "train" and not isinstance(support, Hops)):
+        allowed = (
+            "supports.Hops(n)"
+            if games == "train"
+            else "supports.Hops, Given, Random or Everything (value_nodes also takes 'auto')"
+        )
+        raise InvalidArgumentError(f"support must be {allowed} for games={games!r}; got {support!r}.")
+    edges, features, labels, train, test, _ = data
+    centres = test if games == "test" else train
+    X, X_test = features[train], features[centres]
+    space = NodeSpace(X, X_test, X, X_test, labels[train], None, seed, adjacency=edges, nodes=train, test_nodes=centres)
+    found = support(space)
+    if games == "test":
+        return found, sparse.eye_array(len(test), format="csr")
+    assert isinstance(support, Hops)
+    scored = within(edges, train, test, support.n)
+    if not scored.nnz:
+        raise InvalidArgumentError(
+            f"no test node is within {support.n} hops of a training node; take a larger support ({support.larger()})."
+        )
+    if not apart:  # an ego network without a test node is not a game
+        counts = np.diff(scored.indptr)
+        return [rows if n else rows[:0] for rows, n in zip(found, counts, strict=True)], scored.astype(np.float64)
+    pairs = scored.tocoo()
+    alone = sparse.csr_array((np.ones(pairs.nnz), (np.arange(pairs.nnz), pairs.col)), (pairs.nnz, len(test)))
+    return [found[game] for game in pairs.row], alone

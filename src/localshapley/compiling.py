@@ -44,7 +44,7 @@ class _Listener(event.Listener):
             self._running += 1
         if self.tells and not self._told:
             self._told = True
-            print("localshapley: compiling on first use; later runs start at once.", file=sys.stderr)
+            print("localshapley: compiling on first use.", file=sys.stderr)
 
     def on_end(self, event: Any) -> None:
         """Numba has compiled it, or failed to."""

@@ -51,6 +51,7 @@ def warn(message: str) -> None:
     """Warn the caller of the package, at the line of their own code."""
     package, level = str(Path(__file__).parent), 2
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
-        frame, level = frame.f_back, level + 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((package, "<frozen importlib")):
+        level += frame.f_code.co_filename.startswith(package)  # Python does not count its own imports
+        frame = frame.f_back
     warnings.warn(message, LocalShapleyWarning, stacklevel=level)

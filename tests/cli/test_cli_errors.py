@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+
+import localshapley as ls
 
 pytestmark = pytest.mark.quick
 
@@ -145,3 +149,10 @@ def test_a_model_of_ones_own_that_fails(command, flowers, tmp_path):
     assert done.status == 1
     assert "no memory left" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_warnings_of_ours_are_one_line(command, monkeypatch):
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)  # put back afterwards
+    command("--version")
+    assert warnings.formatwarning("too\nfew", ls.LocalShapleyWarning, "file.py", 7) == "warning: too few\n"
+    assert "file.py:7: UserWarning: theirs" in warnings.formatwarning("theirs", UserWarning, "file.py", 7)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import warnings
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ import typer
 from localshapley import __version__
 from localshapley.cli import store
 from localshapley.cli.options import FAILED, INTERRUPTED, WRONG_USE
-from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError, LocalShapleyWarning
 from localshapley.wording import printable
 
 COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "apply", "datasets", "demo", "warm-up")
@@ -51,7 +52,8 @@ def _options(
 
 
 def main() -> None:
-    """Run the command line; errors are one line, with a traceback only after `--debug`."""
+    """Run the command line; warnings and errors are one line, with a traceback only after `--debug`."""
+    warnings.formatwarning = _in_one_line
     gc.set_threshold(200_000)  # imports make many objects and no rubbish
     try:
         status = app(standalone_mode=False)
@@ -64,6 +66,20 @@ def main() -> None:
     if status == INTERRUPTED:
         print("interrupted", file=sys.stderr)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _in_one_line(
+    message: Any,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+    usual: Any = warnings.formatwarning,
+) -> str:
+    """Our own warnings without the line of code that they are for: nobody wrote one."""
+    if issubclass(category, LocalShapleyWarning):
+        return f"warning: {printable(' '.join(str(message).split()))}\n"
+    return str(usual(message, category, filename, lineno, line))
 
 
 def _explain(error: Any) -> int:

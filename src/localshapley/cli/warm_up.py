@@ -17,7 +17,9 @@ def warm_up(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model", "-m", help="knn, tree, forest, svm, logistic, ridge or gcn; repeatable (default: all)."
+            "--model",
+            "-m",
+            help="knn, radius, tree, forest, fixed, svm, logistic, ridge, linear, bayes or gcn (default: all).",
         ),
     ] = None,
     jobs: Annotated[

@@ -99,7 +99,7 @@ class TestWorthMending:
         X += 20 * y[:, None]
         worth = worth_mending(X, y, model=MODEL, cv=3)
         assert worth.before == worth.dropped == worth.relabelled == 1
-        assert worth.sentence.startswith("acting on the list makes no measurable difference: accuracy changes by +0.0")
+        assert worth.sentence.startswith("acting on the list makes no measurable difference: accuracy stays the same")
 
     def test_bad_input(self):
         X, y, _ = two_clouds(30, 0)
@@ -130,3 +130,16 @@ def test_the_sentence_says_whether_a_difference_was_measured(dropped, relabelled
     assert said in found.sentence
     assert found.sentence.endswith("on 50 held-out rows that had no part in finding them")
     assert found.is_measurable == ("no measurable" not in said)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "relabelled", "said"),
+    [
+        ((0.8, 0.0), (0.8, 0.0), "accuracy stays the same without these rows and with the suggested labels, on 9,999"),
+        ((0.8, 0.0), (0.9, 0.02), "accuracy stays the same without these rows, and changes by +10.0 points (95 %"),
+        ((0.9, 0.02), (0.8, 0.0), "+13.9) without these rows, and stays the same with the suggested labels, on 9,999"),
+        ((0.8001, 0.0001), (0.8, 0.0001), "by +0.01 points (95 % interval -0.01 to +0.03) without these rows, and by"),
+    ],
+)  # fmt: skip
+def test_the_sentence_has_digits_that_show_a_change_and_words_where_there_is_none(dropped, relabelled, said):
+    assert said in Mending("accuracy", 0.8, *dropped, *relabelled, 9999).sentence

@@ -43,8 +43,8 @@ def checked(
     n: float | None,
     check: bool | None,
     saved: bool,
-) -> tuple[list[str], dict[str, Any]]:
-    """What `suspects` says besides the list, as lines and for its document."""
+) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
+    """What `suspects` says besides the list, as lines, for its document and for a report."""
     copies = find_copies(data)
     given = partial(of_run, run, data, valuation if saved else None)
     mending = worth(given, data.numbers, valuation, found, output, n=n, check=check)
@@ -54,7 +54,13 @@ def checked(
         measured = {**asdict(mending), "gains": mending.gains, "is_measurable": mending.is_measurable}
     tables = {"groups": copies.groups.set_index("group"), "outliers": copies.outliers.set_index("row")}
     documents = {name: as_records(table) for name, table in tables.items()}
-    return lines, {"mending": measured, "copies": {"lines": copies.lines, **documents}}
+    document = {"mending": measured, "copies": {"lines": copies.lines, **documents}}
+    return lines, document, {"mending": mending, "copies": copies}
+
+
+def shown_rows(run: Run, data: Data) -> dict[str, Any]:
+    """What a report shows of the rows, and how they come to be applied to."""
+    return {"rows": data.rows, "y": data.y, "owner": data.owner, "table": data.table, "file": run.train}
 
 
 def of_run(run: Run, data: Data, saved: ls.Valuation | None) -> dict[str, Any]:

@@ -56,6 +56,7 @@ def demo(
         y=y,
         target="diagnosis",
         table=table,
+        file="table.csv",
         levels=plan.levels,
         suspects=suspects,
         mending=ls.tasks.worth_mending(X, y, X_test, y_test, model=model) if len(suspects) else None,

@@ -75,7 +75,7 @@ def _of_rows(
     left_out = () if owner is None else (owner,)
     table, valuation = valued_rows(valuation, table, train, named=is_named, target=target, left_out=left_out)
     rows = table.drop(columns=[name for name in (target, owner) if name is not None])
-    found: dict[str, Any] = {"rows": rows, "table": table}
+    found: dict[str, Any] = {"rows": rows, "table": table, "file": train}
     if target is not None:
         found["y"], found["target"] = labels_of(table[target])[0], target
         found["suspects"] = judged(valuation, found["y"], prepare(rows).X)[0]

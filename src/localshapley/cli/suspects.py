@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import localshapley as ls
-from localshapley.cli.checking import checked
-from localshapley.cli.options import Check, ListOut, RawCsv, Run, SavedValues, takes_groups
+from localshapley.cli.checking import checked, shown_rows
+from localshapley.cli.options import OUTPUT, Check, ListOut, RawCsv, Run, SavedValues, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, saved_or_valued, whole_or_share
 from localshapley.errors import LocalShapleyWarning
@@ -18,6 +19,7 @@ from localshapley.inputs.tables import write_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from localshapley.cli.data import Data
     from localshapley.tasks import Verdict
 
 
@@ -35,13 +37,27 @@ def suspects(
     ] = None,
     values: SavedValues = None,
     out: ListOut = None,
+    report: Annotated[
+        Path | None, option("Report to write, with a place to decide on each row and mend the table: .html.", OUTPUT)
+    ] = None,
     raw_csv: RawCsv = False,
     check: Check = None,
+    errors: Annotated[
+        str,
+        typer.Option(
+            help="Where values decide, for want of witnesses (fewer than 20 rows, or no two classes of 5): count what "
+            "other test rows would change, too (all), or the draws alone (draws)."
+        ),
+    ] = "all",
 ) -> None:
     """List the rows that are probably mislabelled, with the neighbours that contradict them."""
-    check_folder(out)
+    from localshapley.valuation.errors import check_errors  # heavy
+
+    for path in (out, report):
+        check_folder(path)
+    check_errors(errors)
     data, valuation = saved_or_valued(run, values, output)
-    found, verdict = judged(valuation, data.y, data.numbers, None if n is None else whole_or_share(n))
+    found, verdict = judged(valuation, data.y, data.numbers, None if n is None else whole_or_share(n), errors)
     written = ""
     if out is not None:
         rows = found.join(data.rows)
@@ -55,24 +71,43 @@ def suspects(
     text += [f"by class: {verdict.classes}"] if verdict.classes else []
     text += [f"held out: {verdict.skill}"] if verdict.skill is not None else []
     text += [f"caution: {caution}" for caution in verdict.cautions]
-    lines, more = checked(run, data, valuation, found, output, n=n, check=check, saved=values is not None)
+    lines, more, parts = checked(run, data, valuation, found, output, n=n, check=check, saved=values is not None)
     text += lines
+    if report is not None:
+        _write_report(report, run, data, valuation, suspects=found, **parts)
     if len(found):
         text += ["", first_rows(found, n is not None and n >= 1, f"-n {len(found)} shows all, "), ""]
     elif n is None:
         text.append("No label is more probably wrong than right; -n 20 lists the 20 most suspicious.")
     text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}{written}"] if out is not None else [])
+    if report is not None:
+        text.append(f"Wrote {report}" + (": open it in a browser to decide on these rows" if len(found) else ""))
     document = {**about(valuation, data.preparation), **as_document(verdict), **more, "suspects": as_records(found)}
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
 
 
-def judged(valuation: ls.Valuation, y: Any, X: Any, n: float | None = None) -> tuple[pd.DataFrame, Verdict]:
+def judged(
+    valuation: ls.Valuation, y: Any, X: Any, n: float | None = None, errors: str = "all"
+) -> tuple[pd.DataFrame, Verdict]:
     """The suspects, and what they amount to, which says what would otherwise be a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LocalShapleyWarning)
-        found = ls.tasks.suspects(valuation, y, X=X, n=n)
+        found = ls.tasks.suspects(valuation, y, X=X, n=n, errors=errors)
     return found, ls.tasks.verdict(valuation, y, found)
+
+
+def _write_report(path: Path, run: Run, data: Data, valuation: ls.Valuation, **parts: Any) -> None:
+    ls.report.write_report(
+        path,
+        valuation,
+        **shown_rows(run, data),
+        **parts,
+        levels=valuation.levels,
+        preparation=data.preparation,
+        target=run.target,
+        title=f"Rows of {run.train.name} whose {run.target} may be wrong",
+    )
 
 
 def as_document(verdict: Verdict) -> dict[str, Any]:

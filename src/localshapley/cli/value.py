@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import localshapley as ls
-from localshapley.cli.checking import find_copies, lines_on_copies, of_run, worth
+from localshapley.cli.checking import find_copies, lines_on_copies, of_run, shown_rows, worth
 from localshapley.cli.data import Data
 from localshapley.cli.folder import arguments_of_folder
 from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
@@ -146,10 +146,7 @@ def _write_report(
         suspects, _ = judged(valuation, data.y, data.numbers)
         copies = find_copies(data)
         of_rows = {
-            "rows": data.rows,
-            "y": data.y,
-            "owner": data.owner,
-            "table": data.table,
+            **shown_rows(run, data),
             "suspects": suspects,
             "mending": _mending(run, files, data, valuation, suspects, output),
             "copies": copies,

@@ -45,6 +45,7 @@ def write_report(
     owner: Any = None,
     target: str | None = None,
     table: Any = None,
+    file: str | Path | None = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -83,6 +84,8 @@ def write_report(
     table : DataFrame, optional
         The whole table that the rows come from, under their names and with the column `target`, if `rows` holds only
         some of its columns: it is shown beside suspects, and `tasks.apply` recognises its rows.
+    file : path, optional
+        The file that the table was read from; its name is in the command that applies decisions.
     image_shape : tuple of int, optional
         (height, width) or (height, width, 3), where each row is an image and `rows` are its pixels.
     preparation : str or list of str, optional
@@ -115,6 +118,7 @@ def write_report(
         owner=owner,
         target=target,
         table=table,
+        file=file,
         gap=gap,
         image_shape=image_shape,
         preparation=preparation,
@@ -141,6 +145,7 @@ def summarise(
     owner: Any = None,
     target: str | None = None,
     table: Any = None,
+    file: str | Path | None = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -169,6 +174,7 @@ def summarise(
         curves=curves,
         owners=owners,
         gap=gap,
+        file=None if file is None else Path(file).name,
         preparation=[preparation] if isinstance(preparation, str) else list(preparation or []),
         n_shown=n_shown,
     )

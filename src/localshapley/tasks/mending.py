@@ -26,6 +26,8 @@ from localshapley.valuation.skill import NAMES, stderr_of_mean
 
 N_FOLDS = 5
 """Folds that decide where no number of folds is given."""
+SAME = "stays the same"
+"""What is said of a score where no held-out row is predicted better or worse."""
 
 
 @dataclass(frozen=True)
@@ -79,17 +81,24 @@ class Mending:
         """What the list is worth, for a reader who decides whether to act on it."""
         drop, relabel = (self._in_words(*gain) for gain in self.gains.values())
         nothing = "" if self.is_measurable else "acting on the list makes no measurable difference: "
-        return (
-            f"{nothing}{NAMES[self.score]} changes by {drop} without these rows, and by {relabel} with the suggested "
-            f"labels, on {self.n_tests:,} held-out rows that had {'no' if self.apart else 'a'} part in finding them"
-        )
+        if drop == relabel == SAME:
+            changes = f"{SAME} without these rows and with the suggested labels"
+        else:
+            relabel = relabel.removeprefix("changes ") if drop != SAME else relabel
+            changes = f"{drop} without these rows, and {relabel} with the suggested labels"
+        rows = f"{self.n_tests:,} held-out rows that had {'no' if self.apart else 'a'} part in finding them"
+        return f"{nothing}{NAMES[self.score]} {changes}, on {rows}"
 
     def _in_words(self, gain: float, low: float, high: float) -> str:
-        """A change with its interval: of accuracies in points, a hundredth each."""
+        """A change with its interval, in as many digits as show it: of accuracies in points, a hundredth each."""
+        if gain == 0 and low == high:
+            return SAME
         scale, decimals, unit = (100, 1, " points") if self.score == "accuracy" else (1, 3, "")
+        smallest = scale * ((high - low) / 2 or abs(gain))
+        decimals = max(decimals, -int(np.floor(np.log10(smallest))))
         mean, start, end = (f"{scale * x:+.{decimals}f}" for x in (gain, low, high))
         unsure = ", which holds 0" if self.is_measurable and low <= 0 <= high else ""
-        return f"{mean}{unit} (95 % interval {start} to {end}{unsure})"
+        return f"changes by {mean}{unit} (95 % interval {start} to {end}{unsure})"
 
     def __str__(self) -> str:
         return (

@@ -47,6 +47,8 @@ class ScoreChange:
 
     def __str__(self) -> str:
         gain = f"{self.after - self.before:+.3f} (standard error {self.stderr:.3f})"
+        if self.after == self.before and self.stderr == 0:
+            gain = "the same on every row"
         return "\n".join(
             [
                 f"held-out {NAMES[self.score]} before and after",

@@ -105,6 +105,8 @@ class Context:
         The valued rows as the user knows them.
     levels, suspects, mending, copies, curves, owners, gap
         As given to `write_report`; None where they were not.
+    file : str or None
+        Name of the file that the table comes from.
     preparation : list of str
     n_shown : int
         Rows of highest and of lowest value to show.
@@ -118,6 +120,7 @@ class Context:
     curves: Curves | None = None
     owners: pd.DataFrame | None = None
     gap: LocalityGap | None = None
+    file: str | None = None
     preparation: Sequence[str] = ()
     n_shown: int = 10
 

@@ -99,6 +99,8 @@ def _tile_of_mending(mending: Mending) -> tuple[str, str]:
     gain, low, high = mending.gains["relabelled"]
     interval = f"95 % interval {_gain(low, mending.score)} to {_gain(high, mending.score)}"
     name, measured = NAMES[mending.score], "with the suggested labels, measured on held-out rows"
+    if gain == low == high == 0:
+        return "no change", f"of {name} {measured}: no row is predicted better or worse"
     if low <= 0 <= high:
         return "no change", f"of {name} that is sure {measured}: {_gain(gain, mending.score)} ({interval})"
     return _gain(gain, mending.score), f"of {name} {measured} ({interval})"

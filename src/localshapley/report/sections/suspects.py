@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -36,7 +37,7 @@ class Suspects(Section):
             "has_probability": "p_wrong" in shown and bool(shown["p_wrong"].notna().any()),
             "table": _table(shown, rows, undecided=bench is not None),
             "bench": bench,
-            "command": _command(rows),
+            "command": _command(rows, context.file),
         }
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
@@ -48,10 +49,13 @@ class Suspects(Section):
         return None if summary["bench"] is None else summary["bench"] | {"evidence": evidence}
 
 
-def _command(rows: Rows) -> str:
+def _command(rows: Rows, file: str | None) -> str:
     """How the decisions are applied to the table."""
+    table, mended = "TABLE", "MENDED"
+    if file is not None:
+        table, mended = (quote(text(name)) for name in (file, f"{Path(file).stem}-mended{Path(file).suffix}"))
     named = f" --id {quote(text(rows.name))}" if rows.ids.name not in (None, "row") else ""
-    return f"localshapley apply TABLE decisions.csv --target {quote(text(rows.label))}{named} --out MENDED"
+    return f"localshapley apply {table} decisions.csv --target {quote(text(rows.label))}{named} --out {mended}"
 
 
 def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:

@@ -5,7 +5,8 @@
 
 The rows are written to a folder in parts, which is removed at the end. A process that may have no more than the limit
 (of address space: RLIMIT_AS) values them; then two Dask workers, each with half of the limit, do the same. Both say how
-long it took and how much memory they had at most. `--in-memory` also reads all rows into memory and compares the bits.
+long it took, how much CPU time, and how much memory they had at most. `--in-memory` also reads all rows into memory and
+compares the bits; `--ways dask` leaves the other way out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 
@@ -70,10 +71,9 @@ def run(way: str, folder: str, n_tests: int, n_features: int, limit: float) -> d
         X = table.to_numpy()
     else:
         resource.setrlimit(resource.RLIMIT_AS, (int(limit * 2**30),) * 2)
-    started = perf_counter()
+    started, used = perf_counter(), process_time()
     v = ls.value(X, y, X_test, y_test, **settings)
-    seconds = perf_counter() - started
-    return _told(v, seconds, _peak(), before)
+    return _told(v, perf_counter() - started, process_time() - used, [_peak()], before)
 
 
 def _on_dask(folder: str, X_test, y_test, settings: dict, limit: float) -> dict:
@@ -84,22 +84,27 @@ def _on_dask(folder: str, X_test, y_test, settings: dict, limit: float) -> dict:
 
     limits = {"n_workers": 2, "threads_per_worker": 1, "memory_limit": int(limit / 2 * 2**30)}
     with LocalCluster(**limits, dashboard_address=None) as cluster, Client(cluster) as client:
-        client.run(_peak)
         table = dd.read_parquet(folder, split_row_groups=1)
-        started = perf_counter()
+        started, used = perf_counter(), process_time() + sum(client.run(process_time).values())
         v = ls.value(table, "label", X_test, y_test, **settings)
-        seconds = perf_counter() - started
-        peaks = list(client.run(_peak).values())
-        return _told(v, seconds, max(peaks), 0)
+        seconds, cpu = perf_counter() - started, process_time() + sum(client.run(process_time).values()) - used
+        moved = sum(client.run(_received).values())
+        return _told(v, seconds, cpu, list(client.run(_peak).values()), 0) | {"moved": moved}
 
 
-def _told(v, seconds: float, peak: int, before: int) -> dict:
+def _told(v, seconds: float, cpu: float, peaks: list[int], before: int) -> dict:
     some = np.flatnonzero(v.values)
     rows = some if v.ids is None else v.ids.to_numpy()[some]
     return {
-        "seconds": seconds, "peak": peak, "before": before, "n_rows": v.among or len(v.values), "kept": len(v.values),
+        "seconds": seconds, "cpu": cpu, "peaks": peaks, "before": before,
+        "n_rows": v.among or len(v.values), "kept": len(v.values),
         "rows": rows.tolist(), "values": [value.hex() for value in v.values[some].tolist()],
     }  # fmt: skip
+
+
+def _received(dask_worker) -> int:
+    """Bytes that a worker got from the other."""
+    return sum(one["total"] for one in dask_worker.transfer_incoming_log)
 
 
 def _peak() -> int:
@@ -114,6 +119,7 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=1000)
     parser.add_argument("--limit", type=float, default=4.0, help="GiB")
     parser.add_argument("--in-memory", action="store_true")
+    parser.add_argument("--ways", nargs="+", choices=["parts", "dask"], default=["parts", "dask"])
     parser.add_argument("--folder", type=Path, default=None, help="where to put the rows, and to leave them")
     parser.add_argument("--run", nargs=2, default=None, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -130,7 +136,7 @@ def main() -> None:
             f"{given.rows:,} rows x {given.features}, {n_bytes / 2**30:.1f} GiB as Parquet, {given.tests:,} test rows"
         )
         found = {}
-        for way in ("parts", "dask", *(["memory"] if given.in_memory else [])):
+        for way in [*given.ways, *(["memory"] if given.in_memory else [])]:
             command = [sys.executable, __file__, "--run", way, str(folder), "--tests", str(given.tests)]
             command += ["--features", str(given.features), "--limit", str(given.limit)]
             found[way] = one = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
@@ -140,11 +146,15 @@ def main() -> None:
                 "memory": "all rows in memory",
             }[way]
             before = f" ({one['before'] / 2**30:.2f} before)" if one["before"] else ""
+            peaks = " and ".join(f"{peak / 2**30:.2f}" for peak in one["peaks"])
+            moved = f"  {one['moved'] / 2**30:.2f} GiB moved between workers" if "moved" in one else ""
             print(
-                f"  {where:<42}{one['seconds']:8.1f} s  {one['n_rows'] / one['seconds']:12,.0f} rows/s  "
-                f"peak {one['peak'] / 2**30:.2f} GiB{before}  {one['kept']:,} values kept"
+                f"  {where:<42}{one['seconds']:8.1f} s  {one['cpu']:8.1f} s CPU  "
+                f"{one['n_rows'] / one['seconds']:12,.0f} rows/s  peak {peaks} GiB{before}  "
+                f"{one['kept']:,} values kept{moved}",
+                flush=True,
             )
-        first = found["parts"]
+        first = next(iter(found.values()))
         same = all(one["rows"] == first["rows"] and one["values"] == first["values"] for one in found.values())
         print(f"  same bits in all runs: {same}")
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -18,12 +17,11 @@ from localshapley.errors import LocalShapleyError
 from localshapley.inputs.data import are_amounts
 from localshapley.inputs.numbers import check_size
 from localshapley.inputs.tables import distinct
+from localshapley.inputs.texts import MAX_DIRECTIONS, Directions, are_texts
 from localshapley.wording import counted
 
 MAX_CATEGORIES = 50
 """Maximum number of categories of a column that get a feature of their own; the rarest others share one."""
-MANY_WORDS = 3
-"""A column of more categories than that is free text if half of its cells have so many words at least."""
 FREE_TEXT = 0.5
 """A column of other words with more different ones than this share of its rows identifies rows, and is left out."""
 MOSTLY = 0.8
@@ -57,7 +55,7 @@ class Prepared:
 
 
 def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: Sequence[str] = ()) -> Prepared:
-    """Fill gaps, scale numbers, give each category a feature, and frequent words of texts, learnt from training rows.
+    """Fill gaps, scale numbers, give each category a feature, and texts a few, all learnt from training rows.
 
     Parameters
     ----------
@@ -95,7 +93,7 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
         [
             ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
             ("words", make_pipeline(SimpleImputer(strategy="constant", fill_value="(missing)"), encoder), words),
-            *((f"text {name}", _counter(len(train)), name) for name in texts),
+            *((f"text {name}", Directions(), name) for name in texts),
         ],
         sparse_threshold=0,
         verbose_feature_names_out=False,
@@ -108,35 +106,26 @@ def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: S
     done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
     done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
     done += [_about_categories(tables[0][words])] if words else []
-    done += [f"{_listed(texts)} as frequent words, at most {MAX_CATEGORIES} for a column"] if texts else []
+    done += (
+        [f"{_listed(texts)} as what the words differ in most, at most {MAX_DIRECTIONS} numbers for a column"]
+        if texts
+        else []
+    )
     done += [f"{_listed(names)} read as numbers ({how})" for how, names in spelt.items() if how]
     features = list(numbers)
     if words:
         features += list(transformer.named_transformers_["words"][-1].get_feature_names_out(words))
     for name in texts:
         features += [
-            f"{name}_{word}" for word in transformer.named_transformers_[f"text {name}"].get_feature_names_out()
+            f"{name}_{number}" for number in transformer.named_transformers_[f"text {name}"].get_feature_names_out()
         ]
     return Prepared(np.asarray(X, dtype=np.float64), X_test, distinct(features), done + steps)
 
 
 def _is_text(column: pd.Series) -> bool:
-    """Whether most cells are texts of several words, some of which come again."""
-    if isinstance(column.dtype, pd.CategoricalDtype) or column.nunique() <= MAX_CATEGORIES:
-        return False
-    cells = column.dropna().astype(str)
-    if np.median([len(cell.split()) for cell in cells]) < MANY_WORDS:
-        return False
-    try:
-        _counter(len(column)).fit(cells)
-    except ValueError:  # no word comes again
-        return False
-    return True
-
-
-def _counter(n_rows: int) -> CountVectorizer:
-    """Which of the frequent words a text has."""
-    return CountVectorizer(binary=True, max_features=MAX_CATEGORIES, min_df=max(2, n_rows // 100))
+    """Whether there are more different cells than categories may have, and they are texts."""
+    few = isinstance(column.dtype, pd.CategoricalDtype) or column.nunique() <= MAX_CATEGORIES
+    return not few and are_texts(column)
 
 
 def _about_categories(table: pd.DataFrame) -> str:

@@ -75,6 +75,20 @@ class TestSelect:
         assert 15 * (chosen.scores[-1] - chosen.start) == pytest.approx(chosen.gains.sum())
         assert 15 * chosen.scores[-1] == pytest.approx(naive.taught(supports, v, chosen.order))
 
+    def test_errors_of_gains_are_those_of_a_sum_over_the_test_rows(self):
+        supports, v = supports_of(6, *DATA, model=TREE), confidence_of(TREE, *DATA)
+        chosen = ls.select(*DATA, model=TREE, support=Nearest(6))
+        games = sorted(set(map(tuple, supports)))
+        for k in range(chosen.n_gained):
+            before, after = chosen.order[:k], chosen.order[: k + 1]
+            steps = np.zeros(15)  # test rows with the same support count as one
+            for t, support in enumerate(supports):
+                step = v([z for z in support if z in after], t) - v([z for z in support if z in before], t)
+                steps[games.index(tuple(support))] += step
+            assert chosen.stderr[k] == pytest.approx(np.sqrt(15) * steps.std(ddof=1))
+        assert np.isnan(chosen.stderr[chosen.n_gained :]).all()
+        assert chosen.n_sure == sum(chosen.gains[: chosen.n_gained] > 2 * chosen.stderr[: chosen.n_gained])
+
     def test_folds_are_judged_together(self):
         X, y = iris.X[:30], iris.y[:30]
         folds = list(KFold(3).split(X))
@@ -131,7 +145,7 @@ class TestSelect:
         chosen = ls.select(table, pd.Series(DATA[1], index=table.index), *DATA[2:], model="tree", n=5)
         assert chosen.index.tolist() == [f"p{i}" for i in chosen.order]
         frame = chosen.to_frame()
-        assert frame.columns.tolist() == ["position", "gain", "worth", "label"]
+        assert frame.columns.tolist() == ["position", "gain", "stderr", "worth", "label"]
         assert frame.index.name == "plant"
         assert (frame["label"] == DATA[1][chosen.order]).all()
 

@@ -47,15 +47,20 @@ class Climb:
         """`U(A)`."""
         return float(self._scores[self._n_pairs :].sum())
 
-    def take(self, player: int) -> None:
-        """Add a player to the set."""
+    def take(self, player: int) -> float:
+        """Add a player to the set; returns the standard error of what it adds, over the test rows.
+
+        Test rows of one game count as one that changes by as much as all of them.
+        """
         indptr, pairs = self._pairs_of
         mine = pairs[indptr[player] : indptr[player + 1]]
         games = self._game_of[mine]
+        step, n_tests = self._scores[mine] - self._scores[self._n_pairs + games], self.graph.n_tests
         self._inside[mine] = True
         self._scores[self._n_pairs + games] = self._scores[mine]
         self.gains[player] = -np.inf
         self._await(games)
+        return float(np.sqrt((step @ step - step.sum() ** 2 / n_tests) * n_tests / max(n_tests - 1, 1)))
 
     def train(self) -> Iterator[None]:
         """Have what is pending trained; gains are right at the end. Yields after each piece of work."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.choosing.comparing import Comparison
+from localshapley.choosing.comparing import CERTAIN, Comparison
 from localshapley.choosing.walking import TINY
 from localshapley.valuation import Cost
 from localshapley.valuation.result import range_of
@@ -149,18 +149,35 @@ class Selection(Chosen):
     order, gains, worth, start, n_rows, n_tests, cost, stopped, model, score, support, support_sizes, \
     ids, labels, notes
         As in `Chosen`: `gains` are NaN after the first `n_gained` rows.
+    stderr : array of shape (n_chosen,)
+        Standard error of each gain over the test rows: how far it would be another with others. That the row was chosen
+        for its gain on these is not in it.
     """
+
+    stderr: Floats
 
     @property
     def n_gained(self) -> int:
         """Number of rows that were taken because they added something."""
         return int((~np.isnan(self.gains)).sum())
 
+    @property
+    def n_sure(self) -> int:
+        """How many of them added more than two standard errors over the test rows."""
+        return int((self.gains > CERTAIN * self.stderr).sum())
+
+    def to_frame(self) -> pd.DataFrame:
+        """One line per row, in their order: `position`, `gain` and its `stderr`, `worth` and, of classes, `label`."""
+        table = super().to_frame()
+        table.insert(2, "stderr", self.stderr)
+        return table
+
     def __repr__(self) -> str:
         n, gained = len(self.order), self.n_gained
         about = []
         if gained:
             about.append(f"  gained   {_text(self.start)} → {_text(self.scores[gained - 1])} with {_first(gained)}")
+            about.append(f"  sure     {self.n_sure:,} of these gains, beyond two standard errors over the test rows")
         if n > gained:
             balance = "" if self.labels is None else ", classes in balance"
             about.append(f"  others   {counted(n - gained, 'row')} at random{balance}, harmful ones last")

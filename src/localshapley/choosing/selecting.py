@@ -57,6 +57,10 @@ def select(
     all. Where numbers are predicted, or `X` holds anything but numbers, the last decides alone: of numbers, a row does
     harm that stands out from the others by it.
 
+    Gains are exact for the test rows that are there; nothing is drawn. Other test rows would find other gains: each
+    has its standard error over the test rows, and `n_sure` counts those that are sure. Rows are taken whether their
+    gain is sure or not, as each is still the best guess; `Selection.curve` tells what that is worth on other rows.
+
     Parameters
     ----------
     X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, on_error
@@ -231,9 +235,10 @@ def _select(asked: Asked) -> Selection:
     walk, count = asked.begin()
     worth, start, others = _climbed(walk, count, asked.seed)
     order = np.append(walk.order, others[: count - len(walk.order)]).astype(np.int64)
-    gains = np.append(walk.gains, np.full(len(order) - len(walk.order), np.nan))
+    unknown = np.full(len(order) - len(walk.order), np.nan)
+    gains, stderr = np.append(walk.gains, unknown), np.append(walk.stderrs, unknown)
     compare = asked.question(walk, _select, removed=False).compare
-    return Selection(**_described(walk, worth), order=order, gains=gains, start=start, compare=compare)
+    return Selection(**_described(walk, worth), order=order, gains=gains, stderr=stderr, start=start, compare=compare)
 
 
 def _prune(asked: Asked) -> Pruning:

@@ -31,8 +31,8 @@ class Walk:
 
     Attributes
     ----------
-    order, gains : lists
-        The rows taken so far, and what each added.
+    order, gains, stderrs : lists
+        The rows taken so far, what each added, and its standard error over the test rows.
     stopped : str
         What ended it.
     """
@@ -41,6 +41,7 @@ class Walk:
         self.problem, self.settings = problem, settings
         self.order: list[int] = []
         self.gains: list[float] = []
+        self.stderrs: list[float] = []
         self.stopped = ""
         bench = Bench(problem.trainer).within(settings.max_seconds)
         self.trainings, self._watch = Trainings(bench), Stopwatch(bench.clock)
@@ -87,7 +88,7 @@ class Walk:
                     row = int(equal[worth[equal].argmax()])
                     self.order.append(row)
                     self.gains.append(float(gains[row]))
-                    climb.take(row)
+                    self.stderrs.append(climb.take(row))
                     bar.advance(1)
                     self.stopped = f"{counted(n, 'row')} taken" if len(self.order) == n else self._refresh(climb, later)
         except KeyboardInterrupt:

@@ -128,10 +128,14 @@ def _by_gain(
             on_interrupt="return",
         )
     chosen = found.to_frame().drop(columns="position")
-    names = ("model", "score", "support", "stopped", "notes", "n_rows", "n_tests", "n_gained")
+    names = ("model", "score", "support", "stopped", "notes", "n_rows", "n_tests", "n_gained", "n_sure")
     document = {name: getattr(found, name) for name in names}
     document |= {"trainings": found.cost.trainings, "seconds": found.cost.seconds, "preparation": data.preparation}
-    ended = f" ({found.stopped} after {found.n_gained})" if found.n_gained < len(chosen) else ""
+    ended = (
+        f" ({found.stopped} after {found.n_gained}, of which {found.n_sure} are sure)"
+        if found.n_gained < len(chosen)
+        else ""
+    )
     text = [f"{len(chosen)} of {len(data.y)} rows, those that teach most together first{ended}:"]
     if curve:
         compared = found.curve(n_jobs=run.jobs, progress=not output.quiet)

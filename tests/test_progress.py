@@ -64,6 +64,17 @@ class TestTelling:
         assert capsys.readouterr().err == ""
 
 
+def test_a_search_that_takes_long_is_told(capsys, monkeypatch):
+    class AtOnce(progress.Timer):
+        def start(self):
+            self.function()
+
+    monkeypatch.setattr(progress, "Timer", AtOnce)
+    X, y, X_test, y_test, _ = ls.datasets.load("iris")
+    ls.plan(X, y, X_test[:7], y_test[:7], model=LogisticRegression(), support=Nearest(3), progress=True)
+    assert f"localshapley: finding supports of 7 test rows among {len(X)} rows …\n" in capsys.readouterr().err
+
+
 class Noting(SVC):
     """Notes how many rows it is trained on."""
 

@@ -29,7 +29,7 @@ from localshapley.problem.references import (
     try_out,
     try_out_near,
 )
-from localshapley.progress import ProgressSetting
+from localshapley.progress import ProgressSetting, telling
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
 
@@ -59,7 +59,9 @@ def find_supports(
         check_decisions(reference, task.score.name)
     support = support_for(reference, support, notes)
     space = _space(reference, task, raw, raw_test)
-    found = support(space)
+    n_rows, n_tests = len(task.y), len(task.y_test)
+    with telling(progress, f"finding supports of {n_tests:,} test rows among {n_rows:,} rows{where}"):
+        found = support(space)
     notes += [note for note in space.notes if note not in notes]
     if is_judged and once:
         trials.append(try_out_near(reference, task, n_predicted, found))

@@ -149,9 +149,8 @@ class CrossFit:
         weight = self._weights()
         alone = np.where((row >= drawn.before) & (folds[row] > 0) & (folds[row] & (folds[row] - 1) == 0), folds[row], 0)
         tuning = self._tuning
-        targets = _without_pooled_level(
-            y, gain[self._game], position, weight, alone, drawn.n_folds, tuning.pooled_ridge
-        )
+        levels = _pooled_levels(strata, gain).take(stratum, axis=0)
+        targets = _without_pooled_level(y, levels, weight, alone, drawn.n_folds, tuning.pooled_ridge)
         by_game = np.argsort(stratum, kind="stable")
         values = np.zeros((drawn.n_folds, len(graph.players)))
         residual = np.zeros(len(row))
@@ -204,28 +203,33 @@ class CrossFit:
         return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise, prior)
 
 
-def _without_pooled_level(
-    y: Floats, gain: Floats, position: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float
-) -> Floats:
-    """`y` less a cubic in the size (and one times the game's gain) that all games share; one row per fold.
-
-    Each fold's cubic is fitted without the rows that it alone drew.
-    """
+def _pooled_levels(strata: Strata, gain: Floats) -> Floats:
+    """A cubic in the size, and one times the game's gain, at each stratum; shape (n_strata, 8)."""
     from localshapley.kernels.surrogate import N_LEVELS
 
-    columns = np.empty((len(y), 2 * N_LEVELS))
-    columns[:, :N_LEVELS] = legendre.legvander(position, N_LEVELS - 1)
-    columns[:, N_LEVELS:] = columns[:, :N_LEVELS] * gain[:, None]
-    grams = np.zeros((n_folds + 1, columns.shape[1], columns.shape[1] + 1))
+    levels = legendre.legvander(strata.position, N_LEVELS - 1)
+    return np.hstack([levels, levels * gain[strata.game][:, None]])
+
+
+def _without_pooled_level(
+    y: Floats, levels: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float
+) -> Floats:
+    """`y` less a combination of the columns of `levels` that all games share; one row per fold.
+
+    Each fold's is fitted without the rows that it alone drew.
+    """
+    n_columns = levels.shape[1]
+    grams = np.zeros((n_folds + 1, n_columns, n_columns + 1))
     for f in range(n_folds + 1):
         part = np.flatnonzero(alone == (1 << f if f < n_folds else 0))
-        known = columns[part]
-        grams[f] = (known * weight[part, None]).T @ np.column_stack([known, y[part]])
+        known = np.empty((len(part), n_columns + 1))
+        known[:, :-1], known[:, -1] = levels.take(part, axis=0), y[part]
+        grams[f] = (known[:, :-1] * weight[part, None]).T @ known
     out = np.empty((n_folds, len(y)))
     for f in range(n_folds):
         known = grams.sum(axis=0) - grams[f]
-        penalty = ridge * np.eye(2 * N_LEVELS)
-        out[f] = y - columns @ np.linalg.solve(known[:, :-1] + penalty, known[:, -1])
+        np.matmul(levels, np.linalg.solve(known[:, :-1] + ridge * np.eye(n_columns), known[:, -1]), out=out[f])
+        np.subtract(y, out[f], out=out[f])
     return out
 
 

@@ -339,13 +339,23 @@ def add_variances(
             by_player[0, row_players[j]] += gain
             by_player[1, row_players[j]] += gain * gain
         # Players outside the row: sum over the games that hold them.
+        first, last, n_entries = len(touched), -1, 0
         for i in range(a, b):
             n = indptr[games[i] + 1] - indptr[games[i]]
             scaled = residual[i] * np.exp(log_weight[i] - log_inclusion[row]) / (n - k)
             for j in range(indptr[games[i]], indptr[games[i] + 1]):
                 touched[players[j]] += scaled
+            n_entries += n
+            first, last = min(first, players[indptr[games[i]]]), max(last, players[indptr[games[i] + 1] - 1])
         for j in range(row_indptr[row], row_indptr[row + 1]):
             touched[row_players[j]] = 0.0
+        if last - first < n_entries:  # side by side is quicker; those in no game add 0
+            for z in range(first, last + 1):
+                other = rest * touched[z] * touched[z]
+                by_player[0, z] += other
+                by_player[1, z] += other * other
+                touched[z] = 0.0
+            continue
         for i in range(a, b):
             for j in range(indptr[games[i]], indptr[games[i] + 1]):
                 z = players[j]

@@ -10,7 +10,7 @@ the rows, the mean over the shares, and the standard error of its difference fro
 worse than others by over two standard errors. Defaults of `select` were tried out on splits of seeds 0 to 19 of all but
 the last data set, so give --first-seed 200 for splits that they were not.
 
-- select: `ls.select(X, y, model=model, cv=5)`.
+- select: `ls.select(X, y, model=model, cv=5)`; with --tree-node 15, for trees, with `support=TreeNode(max_size=15)`.
 - value, value in balance: the rows of highest value, `ls.value(X, y, model=model, cv=5, support=Nearest(10), tol=0.2)`,
   and the best of each class in its share.
 - KNN-Shapley in balance: the same by `baselines.knn_shapley`, fold by fold.
@@ -63,7 +63,9 @@ def main() -> None:
     parser.add_argument("--wrong", type=float, default=0.0, help="share of the training labels to flip")
     parser.add_argument("--methods", action="store_true", help="values of other methods, too")
     parser.add_argument("--prune", action="store_true", help="leave rows out instead of choosing them")
+    parser.add_argument("--tree-node", type=int, default=0, help="rows of the supports of a tree to select with")
     arguments = parser.parse_args()
+    support = ls.supports.TreeNode(max_size=arguments.tree_node) if arguments.tree_node else None
     warnings.simplefilter("ignore")
     shares = LEFT_OUT if arguments.prune else SHARES
     for name in [name for name in WORKLOADS if arguments.only in name]:
@@ -72,7 +74,11 @@ def main() -> None:
         for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
             X, y, X_held, y_held = load(seed)
             y = flipped(y, arguments.wrong, np.random.default_rng(seed))
-            ways = pruned(X, y, model, seed) if arguments.prune else chosen(X, y, model, seed, arguments.methods)
+            ways = (
+                pruned(X, y, model, seed)
+                if arguments.prune
+                else chosen(X, y, model, seed, support, methods=arguments.methods)
+            )
             for way, orders in ways.items():
                 sets = [[used(order, share, len(y), prune=arguments.prune) for share in shares] for order in orders]
                 found = [[accuracy(model, X[rows], y[rows], X_held, y_held) for rows in line] for line in sets]
@@ -81,8 +87,11 @@ def main() -> None:
         print(f"{name}, {len(y)} rows{wrong}\n\n{table(scores, shares)}\n\n{below(scores, shares)}\n", flush=True)
 
 
-def chosen(X: np.ndarray, y: np.ndarray, model: Any, seed: int, methods: bool) -> dict[str, list[np.ndarray]]:
+def chosen(
+    X: np.ndarray, y: np.ndarray, model: Any, seed: int, support: Any, *, methods: bool
+) -> dict[str, list[np.ndarray]]:
     """Orders of the rows, by every way to choose."""
+    asked = {"model": model, "cv": 5, "support": support, "seed": seed, "progress": False}
     folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
     settings = {"model": model, "cv": folds, "support": ls.supports.Nearest(10), "seed": seed, "progress": False}
     values = ls.value(X, y, tol=0.2, **settings).values
@@ -90,7 +99,7 @@ def chosen(X: np.ndarray, y: np.ndarray, model: Any, seed: int, methods: bool) -
     for train, test in folds:
         knn[train] += ls.baselines.knn_shapley(X[train], y[train], X[test], y[test], progress=False).values
     found = {
-        "select": [ls.select(X, y, model=model, cv=5, seed=seed, n=max(SHARES), progress=False).order],
+        "select": [ls.select(X, y, n=max(SHARES), **asked).order],
         "value": [best_first(values)],
         "value in balance": [in_balance(best_first(values), y)],
         "KNN-Shapley in balance": [in_balance(best_first(knn), y)],

@@ -94,8 +94,8 @@ class Mending:
         if gain == 0 and low == high:
             return SAME
         scale, decimals, unit = (100, 1, " points") if self.score == "accuracy" else (1, 3, "")
-        smallest = scale * ((high - low) / 2 or abs(gain))
-        decimals = max(decimals, -int(np.floor(np.log10(smallest))))
+        smallest = scale * min(abs(x) for x in (low, high, high - low) if x)
+        decimals = min(max(decimals, int(np.ceil(-np.log10(2 * smallest)))), decimals + 2)
         mean, start, end = (f"{scale * x:+.{decimals}f}" for x in (gain, low, high))
         unsure = ", which holds 0" if self.is_measurable and low <= 0 <= high else ""
         return f"changes by {mean}{unit} (95 % interval {start} to {end}{unsure})"

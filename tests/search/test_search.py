@@ -152,6 +152,8 @@ def test_the_nearest_others_leave_a_row_itself_out(name):
     same(nearest_others(X, 4), away, 4)
     assert nearest_others(X, 100).rows.shape == (60, 59)
     assert nearest_others(X[:1], 4).rows.shape == (1, 0)
+    some = np.array([7, 3, 59])
+    assert np.array_equal(nearest_others(X, 4, rows=some).rows, nearest_others(X, 4).rows[some])
 
 
 def test_pairs_are_as_far_apart_as_the_kernel_of_models_says():

@@ -73,3 +73,7 @@ def test_agreement_is_the_share_of_neighbours_with_the_same_label(with_rows):
         rows = found[z]
         expected = np.mean([y[i] == y[z] for i in rows]) if len(rows) else np.nan
         np.testing.assert_equal(agreement[z], expected)
+    some = np.array([20, 3, 4])
+    of_some = neighbours_of(v, X if with_rows else None, 4, some)
+    assert [near.tolist() for near in of_some] == [found[z].tolist() for z in some]
+    np.testing.assert_equal(_agreement(y, of_some, some), agreement[some])

@@ -106,14 +106,23 @@ def device_for(device: Any, n_products: int) -> Any:
     return None if there.type == "cpu" else there
 
 
-def nearest_others(X: Any, k: int, *, device: Any = None) -> Neighbours:
-    """The `k` other rows nearest to each row, nearest first; all others where there are fewer."""
-    n = X.shape[0]
-    distances, rows = nearest(X, X, k + 1, device=device)
-    itself = rows == np.arange(n)[:, None]
+def nearest_others(X: Any, k: int, *, rows: Ints | None = None, device: Any = None) -> Neighbours:
+    """The `k` other rows nearest to each row, nearest first; all others where there are fewer.
+
+    Parameters
+    ----------
+    X, k, device
+        As in `nearest`.
+    rows : int array, optional
+        The rows whose neighbours are looked for, among all; by default every row.
+    """
+    X = as_rows(X)
+    own: Ints = np.arange(X.shape[0]) if rows is None else rows
+    distances, found = nearest(X, X if rows is None else X[rows], k + 1, device=device)
+    itself = found == own[:, None]
     itself[~itself.any(axis=1), -1] = True  # it comes after so many copies of it
-    shape = n, max(rows.shape[1] - 1, 0)
-    return Neighbours(distances[~itself].reshape(shape), rows[~itself].reshape(shape))
+    shape = len(own), max(found.shape[1] - 1, 0)
+    return Neighbours(distances[~itself].reshape(shape), found[~itself].reshape(shape))
 
 
 def metric_for(metric: Any, params: dict[str, Any] | None) -> tuple[Any, dict[str, Any]]:

@@ -92,18 +92,23 @@ def suspects(
     X, labels = rows_and_labels(valuation, X, y)
     if X is not None:
         X = filled(table("X", X, len(labels)))
-    found = neighbours_of(valuation, X, n_neighbours)
+    check_whole("n_neighbours", n_neighbours)
     regression = is_regression(valuation, labels)
-    agreement = np.full(len(labels), np.nan) if regression else _agreement(labels, found)
     judged = None if X is None else judge(X, labels, regression=regression, seed=seed, progress=progress)
     if judged is None:
-        suspicion, doubtful = _by_value(valuation, None if X is None or regression else agreement, errors)
+        every = None
+        if X is not None and not regression:
+            every = _agreement(labels, neighbours_of(valuation, X, n_neighbours))
+        suspicion, doubtful = _by_value(valuation, every, errors)
     else:
         suspicion, doubtful = judged.suspicion, judged.p_wrong > 0.5
     order = np.lexsort((valuation.values, -suspicion))
     order = order[doubtful[order]] if n is None else order[: count_of(n, len(labels))]
     ids = ids_of(valuation)
-    against = [found[z] if regression else found[z][labels[found[z]] != labels[z]] for z in order]
+    found = neighbours_of(valuation, X, n_neighbours, order)  # of the listed rows alone: all would be a long search
+    agreement = np.full(len(order), np.nan) if regression else _agreement(labels, found, order)
+    listed_with = list(zip(order.tolist(), found, strict=True))
+    against = [near if regression else near[labels[near] != labels[z]] for z, near in listed_with]
     listed = (
         valuation.to_frame()[["value", "stderr"]]
         .iloc[order]
@@ -111,8 +116,8 @@ def suspects(
             suspicion=suspicion[order],
             p_wrong=np.nan if judged is None else judged.p_wrong[order],
             label=labels[order],
-            suggested=[_suggested(z, labels, found[z], judged, regression) for z in order],
-            agreement=agreement[order],
+            suggested=[_suggested(z, labels, near, judged, regression) for z, near in listed_with],
+            agreement=agreement,
             neighbours=[ids[rows].tolist() for rows in against],
         )[["suspicion", "p_wrong", "value", "stderr", "label", "suggested", "agreement", "neighbours"]]
     )
@@ -146,43 +151,45 @@ def _by_value(valuation: Valuation, agreement: Floats | None, errors: str) -> tu
     return suspicion - _in_deviations(agreement), doubtful & (agreement < 0.5)
 
 
-def neighbours_of(valuation: Valuation, X: Any, n: int) -> Ints | list[Ints]:
-    """The nearest rows of each row, nearest first: in `X`, else in the supports that rows share, else none."""
-    n_rows = len(valuation.values)
-    check_whole("n_neighbours", n)
+def neighbours_of(valuation: Valuation, X: Any, n: int, rows: Ints | None = None) -> Ints | list[Ints]:
+    """The nearest rows of all or some rows: in `X`, else in the supports that rows share, else none."""
+    rows = np.arange(len(valuation.values)) if rows is None else rows
     if X is not None:
         from sklearn.preprocessing import StandardScaler
 
-        return nearest_others(StandardScaler(with_mean=False).fit_transform(X), n).rows
+        return nearest_others(StandardScaler(with_mean=False).fit_transform(X), n, rows=rows).rows
     if valuation.per_test is None:
-        return np.empty((n_rows, 0), dtype=np.int64)
-    return _companions(valuation, n)
+        return np.empty((len(rows), 0), dtype=np.int64)
+    return _companions(valuation, n, rows)
 
 
-def _companions(valuation: Valuation, n: int) -> list[Ints]:
-    """The rows that share most supports with each row: supports that hold both over those that hold either."""
+def _companions(valuation: Valuation, n: int, rows: Ints) -> list[Ints]:
+    """The rows that share most supports with each of some rows: supports that hold both over those that hold either."""
     supports = valuation.per_test
     assert supports is not None
     by_row = supports.tocsc()
     n_tests = np.diff(by_row.indptr)
-    found = [np.empty(0, dtype=np.int64)] * len(n_tests)
-    for z in np.flatnonzero(n_tests).tolist():  # all others share no support
+    found = [np.empty(0, dtype=np.int64)] * len(rows)
+    for i in np.flatnonzero(n_tests[rows]).tolist():  # all others share no support
+        z = rows[i]
         tests = by_row.indices[by_row.indptr[z] : by_row.indptr[z + 1]]
         others, both = np.unique(supports[tests].indices, return_counts=True)
         nearness = both / (n_tests[z] + n_tests[others] - both)
         nearness[others == z] = -1
-        found[z] = others[np.argsort(-nearness, kind="stable")[: min(n, len(others) - 1)]].astype(np.int64)
+        found[i] = others[np.argsort(-nearness, kind="stable")[: min(n, len(others) - 1)]].astype(np.int64)
     return found
 
 
-def _agreement(labels: AnyArray, neighbours: Ints | list[Ints]) -> Floats:
-    """Share of the neighbours of each row that have its label; NaN where there are none."""
-    sizes = np.array([len(rows) for rows in neighbours]) if isinstance(neighbours, list) else neighbours.shape[1]
-    counts = np.broadcast_to(sizes, len(labels))
-    own, codes = np.repeat(np.arange(len(labels)), counts), pd.factorize(labels)[0]
-    others = np.concatenate(neighbours) if isinstance(neighbours, list) else neighbours.ravel()
-    same = np.bincount(own[(codes[others] == codes[own]) & (codes[own] >= 0)], minlength=len(labels))
-    shares: Floats = np.divide(same, counts, out=np.full(len(labels), np.nan), where=counts > 0)
+def _agreement(labels: AnyArray, neighbours: Ints | list[Ints], rows: Ints | None = None) -> Floats:
+    """Share of the neighbours of all or some rows that have their label; NaN where there are none."""
+    rows = np.arange(len(labels)) if rows is None else rows
+    sizes = np.array([len(near) for near in neighbours]) if isinstance(neighbours, list) else neighbours.shape[1]
+    counts = np.broadcast_to(sizes, len(rows))
+    own, codes = np.repeat(np.arange(len(rows)), counts), pd.factorize(labels)[0]
+    others = np.concatenate([rows[:0], *neighbours]) if isinstance(neighbours, list) else neighbours.ravel()
+    label = codes[rows][own]
+    same = np.bincount(own[(codes[others] == label) & (label >= 0)], minlength=len(rows))
+    shares: Floats = np.divide(same, counts, out=np.full(len(rows), np.nan), where=counts > 0)
     return shares
 
 

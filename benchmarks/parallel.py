@@ -6,16 +6,17 @@
 The model sleeps 20 ms (speed-up) or 2 ms (store) in each fit, so that the figures are those of the machinery, whatever
 else the machine does.
 
-`--spread` trains an SVM and a forest in this process and on one and two workers. It prints the seconds that each took,
-those of CPU, of all processes and of this one, and the speed-up over this process alone: as measured, and as CPU time
-allows, if this process does its share while the workers wait and they share the rest (other work on the machine does
-not matter to that one).
+`--spread` trains SVMs and a forest in this process, in two threads, and on one and two Dask workers. It prints the
+seconds that each took, and those of CPU: of this process (without Dask's event loop, which is the scheduler here, and
+elsewhere on a cluster) and of the workers. The speed-up from one worker to two is given as measured, and by CPU time:
+this process does its share, then the workers divide theirs. Other work on the machine does not matter to that one.
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+import threading
 import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -64,45 +65,49 @@ def spread() -> None:
 
     forest = RandomForestClassifier(random_state=0)
     models = {
-        "SVM, supports of 150 rows": (SVC(), ls.supports.Nearest(150), 50_000),
-        "SVM, supports of 390 rows": (SVC(), ls.supports.Nearest(390), 10_000),
-        "forest of 100 trees, supports of 80 rows": (forest, ls.supports.Nearest(80), 4_000),
+        "SVM, 20 test rows": (SVC(), ls.supports.Nearest(150), 20, 200_000),
+        "SVM, 171 test rows": (SVC(), ls.supports.Nearest(150), 171, 50_000),
+        "forest of 100 trees, 20 test rows": (forest, ls.supports.Nearest(80), 20, 8_000),
     }
-    for name, (model, support, budget) in models.items():
+    for name, (model, support, n_tests, budget) in models.items():
         print(f"{name}, {budget:,} trainings")
-        times = {}
-        for where, (place, n_jobs, n_workers) in PLACES.items():
+        times = []
+        for where, (place, n_jobs) in PLACES.items():
             with place():
-                trained(model, support, 2_000, n_jobs)  # everything is there
-                seconds, cpu, own = np.min([trained(model, support, budget, n_jobs) for _ in range(2)], axis=0)
-            times[where] = seconds, own + (cpu - own) / n_workers
-            faster = [one / now for one, now in zip(times["here"], times[where], strict=True)]
-            print(
-                f"  {where:<18}{seconds:6.2f} s  CPU {cpu:6.2f} s, of which here {own:5.2f} s  "
-                f"speed-up {faster[0]:.2f}, by CPU time {faster[1]:.2f}",
-                flush=True,
-            )
+                trained(model, support, n_tests, 2_000, n_jobs)  # everything is there
+                seconds, own, workers = trained(model, support, n_tests, budget, n_jobs)
+            times.append((seconds, own + workers / 2 if where == "two Dask workers" else own + workers))
+            print(f"  {where:<18}{seconds:6.2f} s  CPU {own:6.2f} s here, {workers:6.2f} s of workers", flush=True)
+        (here, _), (threads, _), one, two = times
+        print(
+            f"  speed-up by two threads {here / threads:.2f}; from one worker to two {one[0] / two[0]:.2f}, "
+            f"by CPU time {one[1] / two[1]:.2f}",
+            flush=True,
+        )
 
 
-def trained(model, support, budget: int, n_jobs: int | None) -> tuple[float, float, float]:
-    """Seconds of a valuation, of all CPUs, and of that of this process."""
+def trained(model, support, n_tests: int, budget: int, n_jobs: int | None) -> tuple[float, float, float]:
+    """Seconds of a valuation, and those of CPU: of this process, and of those that it started."""
     data = ls.datasets.load("breast_cancer")
     mean, scale = data.X.mean(axis=0), data.X.std(axis=0)
     wrong = np.random.default_rng(0).random(len(data.y)) < 0.2  # or there would be little to learn
-    given = (data.X - mean) / scale, np.where(wrong, 1 - data.y, data.y), (data.X_test - mean) / scale, data.y_test
+    given = (data.X - mean) / scale, np.where(wrong, 1 - data.y, data.y)
+    tests = (data.X_test[:n_tests] - mean) / scale, data.y_test[:n_tests]
     started, before = perf_counter(), _cpu()
-    ls.value(*given, model=model, support=support, budget=budget, n_jobs=n_jobs, method="sample", progress=False)
+    settings = {"model": model, "support": support, "budget": budget, "n_jobs": n_jobs, "method": "sample"}
+    ls.value(*given, *tests, **settings, progress=False)
     here, there = np.subtract(_cpu(), before).tolist()
-    return perf_counter() - started, here + there, here
+    return perf_counter() - started, here, there
 
 
 def _cpu() -> tuple[float, float]:
-    """CPU seconds of this process, and of those that it started."""
+    """CPU seconds of this process, without Dask's event loop, and of those that it started."""
     import psutil
 
     this = psutil.Process()
-    used = [sum(one.cpu_times()[:2]) for one in (this, *this.children(recursive=True))]
-    return used[0], sum(used[1:])
+    loops = {thread.native_id for thread in threading.enumerate() if thread.name.startswith("IO loop")}
+    loop = sum(one.user_time + one.system_time for one in this.threads() if one.id in loops)
+    return sum(this.cpu_times()[:2]) - loop, sum(sum(one.cpu_times()[:2]) for one in this.children(recursive=True))
 
 
 @contextmanager
@@ -119,10 +124,10 @@ def _dask(n_workers: int):
 
 
 PLACES = {
-    "here": (nullcontext, 1, 1),
-    "two threads": (nullcontext, 2, 2),
-    "one Dask worker": (lambda: _dask(1), None, 1),
-    "two Dask workers": (lambda: _dask(2), None, 2),
+    "here": (nullcontext, 1),
+    "two threads": (nullcontext, 2),
+    "one Dask worker": (lambda: _dask(1), None),
+    "two Dask workers": (lambda: _dask(2), None),
 }
 
 

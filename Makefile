@@ -1,7 +1,7 @@
 # make demo: install into .venv, value a bundled data set, write a report
 # make test: install everything into .venv-test and run all tests but the slow and the long ones
 # make test-slow: experiments at their quick sizes, long pages of the docs, workers that die, compiling from nothing
-# make test-long: many seeds, many killed processes, a wheel in an environment of its own
+# make test-long: many seeds, many killed processes
 # make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies
 # make coverage: all tests but the slow and the long ones, and which lines they run
 # make wheel: sdist and wheel into dist/, checked
@@ -27,7 +27,7 @@ test-slow: .venv-test/installed
 	$(PYTEST) -m slow tests
 
 test-wheel: .venv-test/installed
-	.venv-test/bin/python -m pytest -m long tests/test_wheel.py
+	.venv-test/bin/python -m pytest -m slow tests/test_wheel.py
 
 test-pythons: .venv-tools/installed
 	.venv-tools/bin/nox

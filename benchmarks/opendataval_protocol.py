@@ -11,9 +11,7 @@ model a logistic regression of scikit-learn, and 10 or 20 % of the training and 
   while those of highest value go first (low is good), until half is gone
 
 Evaluators have OpenDataVal's defaults. `--slow` adds Data Shapley, Beta Shapley and leave-one-out, which train ten
-thousands of models. An environment with OpenDataVal is made in the user's cache, on top of the packages of this one:
-its pins are of 2023, but it runs with today's releases. Its image sets and text models, which need torchvision and
-transformers, are not used, and stand-ins take their place.
+thousands of models. An environment with OpenDataVal is made by itself (`peers/environments.py`).
 """
 
 from __future__ import annotations
@@ -22,21 +20,21 @@ import argparse
 import importlib.util
 import subprocess
 import sys
-import sysconfig
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
 
+sys.path.insert(0, str(Path(__file__).parent / "peers"))
+from environments import python_of
+
 NAMES = ("pol", "2dplanes", "adult", "bank", "digits", "mnist")
 RATES = (0.1, 0.2)
 COUNTS = (1000, 100, 300)
-PINS = ("opendataval==1.3.0", "geomloss==0.2.6", "torcheval==0.0.7", "tqdm")
 PUBLISHED = {  # F1 of noisy labels at 20 %, from OpenDataVal's paper
     "adult": {"Data-OOB": 0.631, "KNN-Shapley": 0.561, "Data Shapley": 0.478},
     "pol": {"Data-OOB": 0.845, "KNN-Shapley": 0.447},
@@ -51,10 +49,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for the table of all runs (opendataval.csv)")
     args = parser.parse_args()
     if importlib.util.find_spec("opendataval") is None:
-        raise SystemExit(subprocess.run([environment(), *sys.argv], check=False).returncode)
-    for name in ("torchvision", "torchvision.transforms", "torchvision.transforms.functional", "torchvision.datasets"):
-        sys.modules[name] = MagicMock()
-    sys.modules["transformers"] = MagicMock()
+        raise SystemExit(subprocess.run([python_of("opendataval"), *sys.argv], check=False).returncode)
+    import without_images  # noqa: F401
+
     warnings.simplefilter("ignore")
     rows = []
     for name in args.only:
@@ -66,21 +63,6 @@ def main() -> None:
     if args.out:
         args.out.mkdir(parents=True, exist_ok=True)
         pd.DataFrame(rows).to_csv(args.out / "opendataval.csv", index=False, float_format="%.6g")
-
-
-def environment() -> Path:
-    """The interpreter of an environment with OpenDataVal on top of the packages of this one; made on first use."""
-    folder = Path("~/.cache/localshapley/opendataval").expanduser()
-    python = folder / "bin" / "python"
-    if not (folder / "made").is_file():
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        own = subprocess.run([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-                             check=True, capture_output=True, text=True).stdout.strip()  # fmt: skip
-        sources = Path(__file__).parents[1] / "src"
-        Path(own, "below.pth").write_text(f"{sources}\n{sysconfig.get_path('purelib')}\n", encoding="utf-8")
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", *PINS], check=True)
-        (folder / "made").touch()
-    return python
 
 
 def results(name: str, task: str, rate: float, seed: int, slow: bool) -> Iterator[dict[str, Any]]:

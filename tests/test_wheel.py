@@ -17,7 +17,7 @@ import localshapley as ls
 from test_docs import assert_alike
 
 ROOT = Path(__file__).parents[1]
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

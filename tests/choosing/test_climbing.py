@@ -88,3 +88,10 @@ def test_a_descent_measures_what_changes_as_players_go(supports, seed, path, n):
     taught = [naive.taught(supports, v, path[k:]) for k in range(n + 1)]
     assert start == pytest.approx(taught[0])
     assert changes == pytest.approx(np.diff(taught), abs=1e-9)
+
+
+@pytest.mark.parametrize("gain", [0.1, 0.3, 0.7])
+def test_a_gain_that_is_the_same_to_all_test_rows_is_sure(gain):
+    supports = [[0, other] for other in range(1, 7)]
+    climb, _ = climb_of(supports, lambda coalition, tests: [gain * (0 in coalition) for _ in tests])
+    assert climb.take(0) == pytest.approx(0, abs=1e-7)

@@ -60,7 +60,8 @@ class Climb:
         self._scores[self._n_pairs + games] = self._scores[mine]
         self.gains[player] = -np.inf
         self._await(games)
-        return float(np.sqrt((step @ step - step.sum() ** 2 / n_tests) * n_tests / max(n_tests - 1, 1)))
+        spread = max(float(step @ step - step.sum() ** 2 / n_tests), 0.0)  # equal steps may miss 0 by rounding
+        return float(np.sqrt(spread * n_tests / max(n_tests - 1, 1)))
 
     def train(self) -> Iterator[None]:
         """Have what is pending trained; gains are right at the end. Yields after each piece of work."""

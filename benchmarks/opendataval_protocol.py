@@ -50,8 +50,6 @@ def main() -> None:
     args = parser.parse_args()
     if importlib.util.find_spec("opendataval") is None:
         raise SystemExit(subprocess.run([python_of("opendataval"), *sys.argv], check=False).returncode)
-    import without_images  # noqa: F401
-
     warnings.simplefilter("ignore")
     rows = []
     for name in args.only:

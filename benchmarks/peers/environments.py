@@ -34,8 +34,9 @@ def python_of(name: str) -> Path:
         if name == "opendataval":
             own = subprocess.run([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
                                  check=True, capture_output=True, text=True).stdout.strip()  # fmt: skip
-            below = Path(__file__).parents[2] / "src", sysconfig.get_path("purelib")
-            Path(own, "below.pth").write_text("\n".join(map(str, below)) + "\n", encoding="utf-8")
+            here = Path(__file__).parent
+            lines = here.parents[1] / "src", sysconfig.get_path("purelib"), here, "import without_images"
+            Path(own, "below.pth").write_text("\n".join(map(str, lines)) + "\n", encoding="utf-8")
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PINS[name]], check=True)
         (folder / "made").touch()
     return python

@@ -20,7 +20,6 @@ from importlib.metadata import version
 
 import numpy as np
 import torch
-import without_images  # noqa: F401
 
 with contextlib.redirect_stdout(sys.stderr):  # a package that it imports prints on standard output
     from opendataval.dataval import KNNShapley

@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 import torch
-import without_images  # noqa: F401
 from reporting import report
 from sklearn.tree import DecisionTreeClassifier
 

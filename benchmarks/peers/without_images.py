@@ -1,4 +1,7 @@
-"""Import this before OpenDataVal where torchvision and transformers are not installed: stand-ins take their place."""
+"""Stand-ins for torchvision and transformers, where these are not installed.
+
+Every process of the environment of OpenDataVal imports this when it starts.
+"""
 
 import importlib.util
 import sys

@@ -346,7 +346,10 @@ def add_variances(
             for j in range(indptr[games[i]], indptr[games[i] + 1]):
                 touched[players[j]] += scaled
             n_entries += n
-            first, last = min(first, players[indptr[games[i]]]), max(last, players[indptr[games[i] + 1] - 1])
+            if players[indptr[games[i]]] < first:  # `min` would be one more function to compile
+                first = players[indptr[games[i]]]
+            if players[indptr[games[i] + 1] - 1] > last:
+                last = players[indptr[games[i] + 1] - 1]
         for j in range(row_indptr[row], row_indptr[row + 1]):
             touched[row_players[j]] = 0.0
         if last - first < n_entries:  # side by side is quicker; those in no game add 0

@@ -25,7 +25,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -39,6 +38,9 @@ import localshapley as ls
 
 sys.path.insert(0, str(Path(__file__).parent / "peers"))
 from environments import python_of
+
+from knn import digits
+from knn import seconds as seconds_of
 
 PEERS = Path(__file__).parent / "peers"
 OURS = f"localshapley {ls.__version__}"
@@ -76,27 +78,22 @@ def ask(script: str, **data: Any) -> tuple[str, float, int | None, np.ndarray]:
 def timed(function: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
     """The best of some runs after a first one, which compiles, and the result."""
     function()
-    best = np.inf
-    for _ in range(repeats):
-        started = perf_counter()
-        found = function()
-        best = min(best, perf_counter() - started)
-    return best, found
+    return seconds_of(function, repeats)
+
+
+def named(data: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
+    """Training and test rows as peers read them."""
+    return dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))
 
 
 def knn() -> tuple[str, list[Line]]:
     """KNN-Shapley."""
-    X, y = load_digits(return_X_y=True)
-    rng = np.random.RandomState(0)
-    X = X / 16 + rng.normal(scale=1e-3, size=X.shape)  # no two distances are equal
-    order = rng.permutation(len(y))
-    train, test = order[:1000], order[1000:]
-    seconds, v = timed(lambda: ls.baselines.knn_shapley(X[train], y[train], X[test], y[test], n_neighbors=5))
+    data = digits()
+    seconds, v = timed(lambda: ls.baselines.knn_shapley(*data, n_neighbors=5))
     lines: list[Line] = []
     for library in ("opendataval", "pydvl", "shapiq", "dattri"):
-        data = {"X": X[train], "y": y[train], "X_test": X[test], "y_test": y[test], "K": 5}
-        who, theirs, _, values = ask(f"{library}_knn", **data)
-        lines.append((who, theirs, None, f"differs by {np.abs(values - v.values / len(test)).max():.0e} at most"))
+        who, theirs, _, values = ask(f"{library}_knn", **named(data), K=5)
+        lines.append((who, theirs, None, f"differs by {np.abs(values - v.values / len(data[3])).max():.0e} at most"))
     return "KNN-Shapley, 1,000 digits", [*lines, (OURS, seconds, None, "")]
 
 
@@ -111,7 +108,7 @@ def twelve() -> tuple[str, list[Line]]:
     lines: list[Line] = []
     for script, given in (
         ("pydvl_twelve", {}),
-        ("shapiq_twelve", dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))),
+        ("shapiq_twelve", named(data)),
     ):
         who, theirs, fits, values = ask(script, **given)
         lines.append((who, theirs, fits, f"differs by {np.abs(values - v.values / len(data[3])).max():.0e} at most"))
@@ -131,8 +128,7 @@ def shapley() -> tuple[str, list[Line]]:
     def error(values: np.ndarray) -> float:
         return float(np.linalg.norm(values - exact) / np.linalg.norm(exact))
 
-    names = dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))
-    who, theirs, fits, values = ask("pydvl_tmc", **names, permutations=100, depth=3)
+    who, theirs, fits, values = ask("pydvl_tmc", **named(data), permutations=100, depth=3)
     goal = error(values)
     lines = [(f"{who}, TMC", theirs, fits, f"error {goal:.3f}")]
     for how, limit in (("to the same error", {"tol": goal}), ("as many trainings", {"budget": fits})):

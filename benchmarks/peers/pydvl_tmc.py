@@ -14,19 +14,8 @@ from pydvl.valuation import (
     ShapleyValuation,
     SupervisedScorer,
 )
+from pydvl_twelve import CountingTree
 from reporting import report
-from sklearn.tree import DecisionTreeClassifier
-
-
-class CountingTree(DecisionTreeClassifier):
-    """A decision tree that counts the fits of all its instances."""
-
-    fits = 0
-
-    def fit(self, X, y, **kwargs):
-        CountingTree.fits += 1
-        return super().fit(X, y, **kwargs)
-
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)

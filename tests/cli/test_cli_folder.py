@@ -54,3 +54,14 @@ def test_what_needs_one_table_is_refused(folder, command, monkeypatch, options, 
     done = command("value", "rows", "--target", "label", *options)
     assert done.status != 0
     assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("rows", ["rows", "rows.csv"])
+def test_an_interruption_before_the_first_estimate_says_what_is_kept(folder, command, monkeypatch, rows):
+    def interrupted(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ls, "value", interrupted)
+    done = command("value", folder / rows, "--target", "label", "--test", folder / "test.csv", "--store", "run.db")
+    assert "stopped before the first estimate; run.db keeps what was trained" in done.stderr
+    assert done.status == 130

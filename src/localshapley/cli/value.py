@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import find_shape
 from localshapley.cli.suspects import judged
-from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, problem, valued
+from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, problem, telling_what_is_kept, valued
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.tables import kind_of, write_table
 
@@ -61,21 +62,14 @@ def value(run: Run, files: Files, output: Output) -> None:
         _value_folder(run, files, output)
         return
     data, valuation = valued(run, output)
-    rows, written, guarded, found = _labelled(valuation, data), {}, "", list[str]()
+    rows, found = _labelled(valuation, data), list[str]()
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
-    if files.out is not None:
-        if files.out.suffix == ".parquet":
-            _as_in_the_file(valuation, data).save(files.out)
-        else:
-            guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
-        written["values"] = str(files.out)
+    written, guarded = _write_values(files, rows, lambda: _as_in_the_file(valuation, data))
     if files.report is not None:
         found = _write_report(run, files, data, valuation, owners, output)
         written["report"] = str(files.report)
     document = {**about(valuation, data.preparation), "files": written, "rows": as_records(rows)}
-    text = [repr(valuation), "", *(f"  prepared {line}" for line in data.preparation)]
-    text += ["", "Best", table_text(rows, valuation.top(5).index)]
-    text += ["", "Worst", table_text(rows, valuation.bottom(5).index)]
+    text = _in_words(valuation, rows, data.preparation)
     if owners is not None:
         document["owners"] = as_records(owners)
         text += ["", "Owners", first_rows(owners, whole=False)]
@@ -89,21 +83,34 @@ def _value_folder(run: Run, files: Files, output: Output) -> None:
     if files.report is not None:
         raise InvalidArgumentError(f"--report needs the table itself, but {run.train} is a folder; leave it out.")
     given, steps = arguments_of_folder(run, output)
-    valuation = ls.value(**given, on_interrupt="return")
-    rows, written, guarded = valuation.to_frame(), {}, ""
-    if files.out is not None:
-        if files.out.suffix == ".parquet":
-            valuation.save(files.out)
-        else:
-            guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
-        written["values"] = str(files.out)
+    with telling_what_is_kept(run, output):
+        valuation = ls.value(**given, on_interrupt="return")
+    rows = valuation.to_frame()
+    written, guarded = _write_values(files, rows, lambda: valuation)
     n_all = valuation.among or len(valuation.values)
     document = {**about(valuation, steps), "n_all": n_all, "files": written, "rows": as_records(rows)}
-    text = [repr(valuation), "", *(f"  prepared {line}" for line in steps)]
-    text += ["", "Best", table_text(rows, valuation.top(5).index), "", "Worst"]
-    text += [table_text(rows, valuation.bottom(5).index), "", *(f"Wrote {path}{guarded}" for path in written.values())]
+    text = [*_in_words(valuation, rows, steps), "", *(f"Wrote {path}{guarded}" for path in written.values())]
     output.answer(document, "\n".join(text).rstrip())
     end(valuation)
+
+
+def _write_values(files: Files, rows: pd.DataFrame, as_saved: Callable[[], ls.Valuation]) -> tuple[dict[str, str], str]:
+    """Write the values, if they are asked for; returns what was written, and which cells were guarded, in words."""
+    if files.out is None:
+        return {}, ""
+    guarded = ""
+    if files.out.suffix == ".parquet":
+        as_saved().save(files.out)
+    else:
+        guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
+    return {"values": str(files.out)}, guarded
+
+
+def _in_words(valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str]) -> list[str]:
+    """The valuation, how columns were prepared, and the best and the worst rows."""
+    text = [repr(valuation), "", *(f"  prepared {line}" for line in preparation)]
+    text += ["", "Best", table_text(rows, valuation.top(5).index)]
+    return [*text, "", "Worst", table_text(rows, valuation.bottom(5).index)]
 
 
 def _check(run: Run, files: Files) -> None:

@@ -78,10 +78,16 @@ def valued(run: Run, output: Output, n: float | None = None) -> tuple[Data, ls.V
     data = loaded(run, output)
     if n is not None:
         count_of(whole_or_share(n), len(data.y))
+    with telling_what_is_kept(run, output), explaining_preparation(run):
+        valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
+    return data, replace(valuation, digests=None)  # its rows are at hand, prepared or not
+
+
+@contextmanager
+def telling_what_is_kept(run: Run, output: Output) -> Iterator[None]:
+    """Say what is left of a run that is interrupted before it has a result."""
     try:
-        with explaining_preparation(run):
-            valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
-        return data, replace(valuation, digests=None)  # its rows are at hand, prepared or not
+        yield
     except KeyboardInterrupt:
         kept = f"; {run.store} keeps what was trained, and the same command resumes from it" if run.store else ""
         output.status(f"stopped before the first estimate{kept}")

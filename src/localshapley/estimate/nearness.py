@@ -17,11 +17,9 @@ from joblib import cpu_count
 from numpy.polynomial import legendre
 from threadpoolctl import threadpool_limits
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import Tuning
-
-N_LEVELS = 4
 
 
 def subtract_nearness(
@@ -77,11 +75,9 @@ def _members(drawn: Drawn, game: int, rows: Ints) -> Floats:
     """Which players of a game its rows have."""
     collection = drawn.collection
     support = collection.graph.game(game)
-    sizes = collection.sizes[rows]
-    first = np.repeat(collection.indptr[rows] - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
-    players = collection.players[first + np.arange(len(first))]
+    indptr, players = chosen_lists(collection.indptr, collection.players, rows)
     members = np.zeros((len(rows), len(support)))
-    members[np.repeat(np.arange(len(rows)), sizes), np.searchsorted(support, players)] = 1.0
+    members[np.repeat(np.arange(len(rows)), np.diff(indptr)), np.searchsorted(support, players)] = 1.0
     return members
 
 
@@ -106,6 +102,8 @@ class Known:
     @classmethod
     def of(cls, members: Floats, position: Floats, weight: Floats) -> Known:
         """Subsets with their sizes on the scale from −1 to 1."""
+        from localshapley.kernels.surrogate import N_LEVELS
+
         centred = members - members.mean(axis=1, keepdims=True)
         levels = legendre.legvander(position, N_LEVELS - 1)
         return cls(members, np.hstack([levels, centred, centred * position[:, None]]), weight)
@@ -113,13 +111,14 @@ class Known:
     def fit(self, y: Floats, rows: Ints, tuning: Tuning) -> tuple[Floats, Floats]:
         """The process fitted to some rows: its share of the scores of all rows, and its centred Shapley values."""
         n = self.members.shape[1]
-        penalty = np.repeat([tuning.level_ridge, tuning.player_ridge * n], [N_LEVELS, 2 * n])
+        n_levels = self.columns.shape[1] - 2 * n
+        penalty = np.repeat([tuning.level_ridge, tuning.player_ridge * n], [n_levels, 2 * n])
         members, columns, weight = self.members[rows], self.columns[rows], self.weight[rows]
         weight = weight / weight.mean()
         weighted = columns * weight[:, None]
         inverse = np.linalg.inv(weighted.T @ columns + np.diag(penalty))
         additive = inverse @ (weighted.T @ y[rows])
-        rate = tuning.nearness * relevance(additive[N_LEVELS:].reshape(2, n))
+        rate = tuning.nearness * relevance(additive[n_levels:].reshape(2, n))
         near = tuning.nearness_scale * np.exp(-distances(self.members, members, rate))
         alpha = solve(near[rows], y[rows], weight, weighted, inverse, tuning)
         return near @ alpha, centred_values(members, tuning.nearness_scale * alpha, rate)

@@ -145,11 +145,10 @@ class RestRun(Run):
         """The next round of the method, sized by the error of what is played."""
         if look is None or self._enough is None or self._own is None:
             return self._played.draw(left, self._own, rule)
-        size = max(float(np.linalg.norm(look.values)), 1e-2 * look.scale, 1e-100)
         allowed = self._enough.allowed(look)
         share = float(np.sqrt(allowed / max(self._enough.known + allowed, 1e-200)))
         own = replace(self._own, values=look.values, unseen=look.unseen * share)
-        return self._played.draw(left, own, RelativeError(float(np.sqrt(allowed)) / size))
+        return self._played.draw(left, own, RelativeError(float(np.sqrt(allowed)) / look.size))
 
     def train(self) -> Work:
         """The coalitions of the round."""

@@ -1,14 +1,16 @@
 """How often the intervals of values hold what the values would be over a large pool of test rows.
 
-    python benchmarks/intervals.py [--sets 200] [--sizes 20 50 200 1000]
+    python benchmarks/intervals.py [--sets 200] [--sizes 20 50 200 1000] [--only NAME]
 
 The values of some training rows to each row of a pool are computed once. Then test sets of 20, 50, 200 and 1,000 rows
 are drawn from the pool, with replacement. The value of a training row to a set has an interval of 95 %
 (`Valuation.interval`), which should hold the mean over the pool, times the number of test rows. `normal` is the value
 plus or minus 1.96 `stderr_tests`: nothing at all for a row that has met no test row. Rows are also counted by the
-number of test rows that they are expected to meet. The last columns have how many of the ten lowest values are among
-the true worst ten, what `among_worst(10)` expects of them, and the share of the sets that hold all ten by its `size`,
-with the median of that.
+number of test rows that they are expected to meet, and `largest tenth` are those whose values to the pool differ most:
+what is pooled over rows is too little for them. `below` has the rows that are below zero beyond doubt, as a
+result and `suspects` count them, and the share of these that the pool has above zero. The last columns have how many
+of the ten lowest values are among the true worst ten, what `among_worst(10)` expects of them, and the share of the
+sets that hold all ten by its `size`, with the median of that.
 
 In the second table values are sampled, one run for each test set, so that intervals include the error of the draws.
 """
@@ -26,10 +28,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.bundles import Bundles
+from localshapley.valuation.errors import beyond_doubt
 
 SIZES = (20, 50, 200, 1000)
 MET = (0, 1, 4, 16, np.inf)
 K = 10
+SAMPLED = "sampled trees, made up"
 FOREST = ls.models.Fixed(RandomForestClassifier(50, min_samples_leaf=3, random_state=0))
 NEIGHBOURS = {"model": KNeighborsClassifier(5), "support": ls.supports.Nearest(10)}
 
@@ -57,12 +61,14 @@ def loaded(name: str, n_rows: int = 300, **settings: int) -> tuple[np.ndarray, .
 def pools() -> dict[str, ls.Valuation]:
     """Values of training rows to each row of a pool."""
     digits, adult = loaded("digits"), loaded("adult", n_rows=500, n_train=1000, n_test=3000)
-    made_up = synthetic(300, 6000)
+    mnist, made_up = loaded("mnist", n_rows=400, n_train=3000, n_test=2000), synthetic(300, 6000)
     return {
         "KNN, digits": ls.value(*digits, per_test=True, **NEIGHBOURS),
         "forest, digits": ls.value(*digits, per_test=True, model=FOREST),
         "KNN, Adult": ls.value(*adult, per_test=True, **NEIGHBOURS),
         "forest, Adult": ls.value(*adult, per_test=True, model=FOREST),
+        "KNN, MNIST": ls.value(*mnist, per_test=True, **NEIGHBOURS),
+        "forest, MNIST": ls.value(*mnist, per_test=True, model=FOREST),
         "KNN, made up": ls.value(*made_up, per_test=True, **NEIGHBOURS),
         "KNN, made up, all rows": ls.value(
             *made_up, per_test=True, model=KNeighborsClassifier(5), support=ls.supports.Everything()
@@ -90,13 +96,14 @@ def coverage(v: ls.Valuation, size: int, n_sets: int, seed: int = 0) -> dict[str
     rng, by_test = np.random.default_rng(seed), v.per_test.toarray()
     truth, expected = size * by_test.mean(axis=0), size * (by_test != 0).mean(axis=0)
     known, worst = expected > 0, set(np.argsort(truth, kind="stable")[:K].tolist())
-    held, normal = np.zeros((2, len(truth)))
+    held, normal, below = np.zeros((3, len(truth)))
     ranks = []
     for _ in range(n_sets):
         found = over_set(v, by_test, rng.integers(len(by_test), size=size))
         low, high = found.interval()
         held += (low <= truth) & (truth <= high)
         normal += np.abs(found.values - truth) <= 1.96 * found.stderr_tests
+        below += beyond_doubt(found)[0]
         ranked = found.among_worst(K)
         right = len(worst & set(ranked.order[:K].tolist()))
         ranks.append((right, ranked.expected, worst <= set(ranked.rows.tolist()), ranked.size))
@@ -104,8 +111,12 @@ def coverage(v: ls.Valuation, size: int, n_sets: int, seed: int = 0) -> dict[str
     for low, high in pairwise(MET):
         some = known & (low <= expected) & (expected < high)
         out[f"{low:g} to {high:g}"] = held[some].mean() / n_sets if some.sum() >= 5 else np.nan
+    spread = by_test.var(axis=0)
+    out["largest tenth"] = held[spread >= np.quantile(spread, 0.9)].mean() / n_sets
     right, expected_right, held_worst, n_worst = np.array(ranks, dtype=float).T
     return out | {
+        "below": below.sum() / n_sets,
+        "wrong": below[truth >= 0].sum() / max(below.sum(), 1),
         "right": right.mean(),
         "expected": expected_right.mean(),
         "worst": held_worst.mean(),
@@ -136,20 +147,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=200)
     parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="numbers of test rows")
+    parser.add_argument("--only", metavar="NAME", default="", help="pools whose name has this in it")
     arguments = parser.parse_args()
     n_sets = arguments.sets
     names = [f"{low:g} to {high:g} met" if high < np.inf else f"{low:g} or more" for low, high in pairwise(MET)]
-    print("| pool | test rows | interval | normal | " + " | ".join(names) + " | right of 10 | expected | all 10 held |")
-    print("|---|" + "---:|" * (len(names) + 6))
+    print("| pool | test rows | interval | normal | " + " | ".join(names) + " | largest tenth | below, wrong |"
+          " right of 10 | expected | all 10 held |")  # fmt: skip
+    print("|---|" + "---:|" * (len(names) + 8))
     for name, v in pools().items():
-        for size in arguments.sizes:
+        for size in arguments.sizes if arguments.only in name else ():
             out = coverage(v, size, n_sets)
-            *shares, right, expected, held, n_rows = out.values()
+            *shares, below, wrong, right, expected, held, n_rows = out.values()
             cells = [f"{100 * share:.1f} %" if np.isfinite(share) else "–" for share in shares]
-            cells += [f"{right:.1f}", f"{expected:.1f}", f"{100 * held:.0f} % by {n_rows:.0f}"]
+            cells += [
+                f"{below:.1f}, {100 * wrong:.0f} %",
+                f"{right:.1f}",
+                f"{expected:.1f}",
+                f"{100 * held:.0f} % by {n_rows:.0f}",
+            ]
             print(f"| {name} | {size:,} | {' | '.join(cells)} |", flush=True)
+    if arguments.only not in SAMPLED:
+        return
     print()
-    print("| sampled trees, made up: test rows | interval | of the draws alone | error of draws / of test rows |")
+    print(f"| {SAMPLED}: test rows | interval | of the draws alone | error of draws / of test rows |")
     print("|---:|---:|---:|---:|")
     for size in [size for size in arguments.sizes if size <= 200]:
         out = sampled_coverage(size, n_sets // 2)

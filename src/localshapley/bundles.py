@@ -17,10 +17,6 @@ FEWEST, MAX_NUMBERS = 8, 2**24
 """Of many players there are fewer bundles, so that there is room for a number for each of both."""
 HARDLY = 0.5
 """An error of the draws that is at most half of that of the test rows adds no more than an eighth to it."""
-UNMET = 0.5
-"""Test rows of the typical kind that every row might have met and has not; see `unmet`."""
-FEW = 45
-"""Of fewer bundles than this a smaller part of that is added: what is typical of them is seen too large."""
 
 
 class Bundles:
@@ -108,17 +104,39 @@ def squares(columns: Singles) -> Floats:
     return found
 
 
-def unmet(columns: Singles) -> float:
-    """Variance, for every row, from test rows that it might have met and has not.
+def credibility(columns: Singles) -> tuple[float, float]:
+    """How far each row's own variance is believed, and what every row has of the mean variance of all rows.
 
-    A row that matters to few test rows, or to none of these, shows little or no difference between them; it may still
-    be worth something to others. So half a test row of the kind that makes most of the differences is added to what
-    each row has met. The square of its value is the ratio of the fourth to the second cumulant, over all rows: for
-    rows that have the value `a` to a few test rows and 0 to the others, it is `a²`. Few test rows show the few that
-    matter most as typical, and Student's distribution allows for much there: less is added.
+    Few test rows tell little about the variance of one row, and nothing if it has met none of them. Its best linear
+    estimate is `weight * own + (1 - weight) * mean` (Bühlmann's credibility, 1967): the weight is the share of the
+    differences between rows that is more than chance. Chance is what is left of the squares in the columns without
+    the means of rows and of columns, as in an analysis of variance; `n - 2` and not `n - 1`, because the columns of a
+    row sum to zero and their squares go together. Three rows are too few to learn from each other (James and Stein).
+
+    Returns
+    -------
+    weight : float
+        Of each row's own variance.
+    common : float
+        `(1 - weight) * mean`.
     """
-    second = squares(columns)
-    fourth = (columns.astype(np.float64) ** 4).sum(axis=1) - 3 * second**2 / columns.shape[1]
-    total = float(second.sum())
-    added = UNMET * min(1.0, columns.shape[1] / FEW)
-    return added * float(np.maximum(fourth, 0.0).sum()) / total if total > 0 else 0.0
+    n_rows, n = columns.shape
+    each = n * columns.astype(np.float64) ** 2
+    own, by_column, mean = each.mean(axis=1), each.mean(axis=0), float(each.mean())
+    apart = float(((own - mean) ** 2).sum())
+    if n_rows <= 3 or apart <= 0:
+        return 1.0, 0.0
+    rest = float(np.vdot(each, each) - n * own @ own - n_rows * by_column @ by_column) + n_rows * n * mean**2
+    chance = max(rest, 0.0) / (n * (n - 2)) if n > 2 else apart
+    weight = max(0.0, 1 - (n_rows - 3) / (n_rows - 1) * chance / apart)
+    return weight, (1 - weight) * mean
+
+
+def missing(columns: Singles) -> Floats:
+    """What each row's own variance is short of its best estimate, where it is: for rows that are picked from many.
+
+    Those with few but large differences are picked first, and theirs are not made smaller by those of the others.
+    """
+    weight, common = credibility(columns)
+    lacking: Floats = np.maximum(common - (1 - weight) * squares(columns), 0.0)
+    return lacking

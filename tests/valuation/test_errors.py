@@ -10,7 +10,8 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.svm import SVC
 
 import localshapley as ls
-from localshapley.bundles import UNMET, unmet
+from localshapley.bundles import Bundles, credibility
+from localshapley.valuation.errors import beyond_doubt
 from localshapley.valuation.seeds import mean_over_seeds
 
 
@@ -40,9 +41,10 @@ class TestInterval:
 
     def test_of_all_adds_up_variances(self, sampled):
         low, high = sampled.interval()
-        own = sampled.stderr_tests**2 + unmet(sampled.spread_tests)
-        variance = sampled.stderr**2 + own
-        freedom = variance**2 / (own**2 / (sampled.spread_tests.shape[1] - 1))
+        weight, common = credibility(sampled.spread_tests)
+        own = weight * sampled.stderr_tests**2
+        variance = sampled.stderr**2 + own + common
+        freedom = variance**2 / ((own**2 + common**2) / (sampled.spread_tests.shape[1] - 1))
         np.testing.assert_allclose((high - low) / 2, student.ppf(0.975, freedom) * np.sqrt(variance), rtol=1e-6)
 
     def test_widens_with_the_level(self, exact):
@@ -75,16 +77,63 @@ class TestInterval:
             exact.interval(**arguments)
 
 
-def test_unmet_test_rows_count_with_the_square_of_a_typical_one():
-    columns = np.zeros((40, 50), dtype=np.float32)
-    columns[np.arange(30), np.arange(30)] = 0.7  # thirty rows that matter to one test row each, and ten that do not
-    assert unmet(columns) == pytest.approx(UNMET * 0.7**2, rel=0.1)
-    assert unmet(np.zeros((3, 5), dtype=np.float32)) == 0
+class TestCredibility:
+    def test_is_an_analysis_of_variance_of_the_squares(self):
+        columns = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32) * np.arange(1, 8)[:, None] ** 2
+        squares = 5 * columns.astype(float) ** 2
+        own, rest = squares.mean(axis=1), 0.0
+        for z in range(7):
+            for b in range(5):
+                rest += (squares[z, b] - own[z] - squares[:, b].mean() + squares.mean()) ** 2
+        chance = rest / (6 * (5 - 2)) / 5
+        weight = 1 - 4 / 6 * chance / own.var(ddof=1)
+        assert credibility(columns) == pytest.approx((weight, (1 - weight) * own.mean()), rel=1e-5)
+
+    def test_rows_alike_have_one_variance_and_rows_apart_have_their_own(self):
+        alike = np.random.default_rng(1).normal(size=(400, 20))
+        alike -= alike.mean(axis=1, keepdims=True)
+        assert credibility(alike.astype(np.float32))[0] < 0.1
+        apart = alike * np.exp(2 * np.random.default_rng(2).normal(size=(400, 1)))
+        assert credibility(apart.astype(np.float32))[0] > 0.8
+
+    def test_three_rows_and_nothing_are_left_alone(self):
+        columns = np.random.default_rng(0).normal(size=(3, 20)).astype(np.float32)
+        assert credibility(columns) == (1.0, 0.0)
+        assert credibility(np.zeros((10, 5), dtype=np.float32)) == (1.0, 0.0)
+
+    @pytest.mark.parametrize("size", [20, 50, 200])
+    def test_intervals_hold_what_they_should_where_rows_meet_few_test_rows(self, exact, size):
+        rng = np.random.default_rng(size)
+        rate = rng.gamma(2, 15 / size / 20, size=200)  # as many test rows as each row meets, on average
+        worth, held = rng.normal(0.5, 1, size=(30, 200)), []  # to test rows of thirty kinds
+        for _ in range(20):
+            by_test = (rng.random((size, 200)) < rate) * worth[rng.integers(30, size=size)]
+            bundles = Bundles(np.arange(size), 200)
+            sums = np.zeros((bundles.n, 200))
+            np.add.at(sums, bundles.of_test, by_test)
+            v = replace(
+                exact, values=by_test.sum(axis=0), stderr=np.zeros(200), spread_tests=bundles.spread(sums[None])
+            )
+            low, high = v.interval()
+            truth = size * rate * worth.mean(axis=0)
+            held.append(((low <= truth) & (truth <= high)).mean())
+        assert 0.93 <= np.mean(held) <= 0.975
+
+
+def test_a_row_that_met_one_test_row_is_not_beyond_doubt():
+    columns = np.random.default_rng(0).normal(scale=0.01, size=(500, 20)).astype(np.float32)
+    columns[0] = -1 / 20
+    columns[0, 0] += 1
+    values = np.zeros(500)
+    values[0] = -1
+    v = replace(ls.value(*ls.datasets.load("iris")[:4], model="knn"), values=values, stderr=np.zeros(500),
+                spread_tests=columns)  # fmt: skip
+    assert v.interval()[1][0] < 0  # by what is seen of the others such a row is rare
+    assert not beyond_doubt(v)[0][0]
 
 
 def test_what_is_said_first(exact):
-    _, high = exact.interval()
-    n_below, sure = int((exact.values < 0).sum()), int((high < 0).sum())
+    n_below, sure = int((exact.values < 0).sum()), int(beyond_doubt(exact)[0].sum())
     line = f"{sure} of the {n_below} rows below zero would still be below zero with other test rows (95 %)"
     assert repr(exact).split("\n")[1] == f"  sure     {line}"
     assert exact.summary().startswith(line)

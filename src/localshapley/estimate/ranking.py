@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import Floats, Ints, Singles
-from localshapley.bundles import squares, unmet
+from localshapley.bundles import missing, squares
 
 MOST_WORLDS, FEWEST_WORLDS, MAX_NUMBERS = 2000, 200, 2**27
 """How often values are drawn that might have been: fewer times for many rows."""
@@ -73,34 +73,32 @@ class Doubt:
         Variance of errors that rows do not share.
     shared : tuple of arrays with a row for each row
         Columns of errors that rows share.
-    unmet : float
-        Variance of every row from test rows that it has not met; see `bundles.unmet`.
     """
 
     values: Floats
     alone: Floats
     shared: tuple[Singles, ...]
-    unmet: float = 0.0
 
     @classmethod
     def of(cls, values: Floats, stderr: Floats, *, draws: Singles | None, tests: Singles | None,
            seeds: Singles | None = None) -> Doubt:  # fmt: skip
         """Put errors of draws, of test rows and of seeds together, where they are known."""
         alone = np.zeros_like(values) if draws is not None else stderr**2
-        shared = tuple(columns for columns in (draws, tests, seeds) if columns is not None)
-        return cls(values, alone, shared, 0.0 if tests is None else unmet(tests))
+        if tests is not None:
+            alone = alone + missing(tests)
+        return cls(values, alone, tuple(columns for columns in (draws, tests, seeds) if columns is not None))
 
     def worlds(self) -> Iterator[Floats]:
         """Values that might be true, some at a time, shape (some, n_rows); the same for the same rows in any order."""
         rng, n_rows = np.random.default_rng(0), len(self.values)
         n, size = min(MOST_WORLDS, max(FEWEST_WORLDS, MAX_NUMBERS // n_rows)), max(1, AT_ONCE // n_rows)
-        error = np.sqrt(self.alone + self.unmet + sum(squares(columns) for columns in self.shared))
+        error = np.sqrt(self.alone + sum(squares(columns) for columns in self.shared))
         mean, deviation = _likely(self.values, error)
         scale = np.divide(deviation, error, out=np.zeros_like(error), where=error > 0)
         place = np.argsort(np.lexsort((error, self.values)), kind="stable")
         for start in range(0, n, size):
             some = min(size, n - start)
-            noise = rng.normal(size=(some, n_rows))[:, place] * np.sqrt(self.alone + self.unmet)
+            noise = rng.normal(size=(some, n_rows))[:, place] * np.sqrt(self.alone)
             for columns in self.shared:
                 freedom = columns.shape[1] - 1  # a variance from few columns is itself known to within its error
                 inflation = np.sqrt(freedom / rng.chisquare(freedom, size=(some, 1)))

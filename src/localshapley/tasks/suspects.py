@@ -18,7 +18,7 @@ from localshapley.tasks.verdict import is_regression, verdict
 from localshapley.tasks.witnesses import Judgement, filled, judge_labels, judge_numbers
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import count_of, ids_of, table
-from localshapley.valuation.errors import check_errors
+from localshapley.valuation.errors import beyond_doubt, check_errors
 from localshapley.valuation.matching import rows_and_labels
 
 
@@ -59,8 +59,8 @@ def suspects(
         without either there are none.
     n : int or float, optional
         How many rows, or which share of them; by default those with ``p_wrong > 0.5``. Without witnesses the default
-        are those whose value is below zero beyond doubt (the upper end of ``valuation.interval()`` is) and, with `X`,
-        most of whose neighbours have another label.
+        are those whose value is below zero by more than its errors of 95 % and, with `X`, most of whose neighbours
+        have another label.
     n_neighbours : int, default=10
         Number of neighbours; all other rows where there are fewer.
     seed : int, default=0
@@ -145,7 +145,7 @@ def judge(
 
 def _by_value(valuation: Valuation, agreement: Floats | None, errors: str) -> tuple[Floats, AnyArray]:
     """Without witnesses: suspicion by value and the neighbours' agreement, and whether a row does harm beyond doubt."""
-    suspicion, doubtful = -_in_deviations(valuation.values), valuation.interval(errors=errors)[1] < 0
+    suspicion, doubtful = -_in_deviations(valuation.values), beyond_doubt(valuation, errors)[0]
     if agreement is None:
         return suspicion, doubtful
     return suspicion - _in_deviations(agreement), doubtful & (agreement < 0.5)

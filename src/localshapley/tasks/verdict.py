@@ -14,6 +14,7 @@ from localshapley.inputs.data import are_amounts
 from localshapley.scores import SCORES
 from localshapley.valuation import Skill, Valuation
 from localshapley.valuation.columns import column, ids_of
+from localshapley.valuation.errors import beyond_doubt
 
 MANY = 0.2
 """If more than this share of all rows is suspected, caution is advised,"""
@@ -153,7 +154,7 @@ def _does_harm(valuation: Valuation, found: pd.DataFrame) -> AnyArray:
     ids = ids_of(valuation)
     if not ids.is_unique:
         return (found["value"] < 0).to_numpy()
-    return valuation.interval()[1][ids.get_indexer(found.index)] < 0
+    return beyond_doubt(valuation)[0][ids.get_indexer(found.index)]
 
 
 def is_regression(valuation: Valuation, labels: AnyArray) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import t as student
 
-from localshapley.arrays import Floats, Singles
-from localshapley.bundles import HARDLY, squares, unmet
+from localshapley.arrays import AnyArray, Floats, Singles
+from localshapley.bundles import HARDLY, credibility, missing, squares
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.estimate.ranking import Doubt, Ranked
 from localshapley.inputs.numbers import check_number, check_whole
@@ -23,17 +23,35 @@ ADVICE = "more draws would not help; more test rows would."
 def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
     """Lower and upper ends of confidence intervals; see `Valuation.interval`."""
     _check_level(level)
-    check_errors(errors)
-    variance = v.stderr**2
-    doubt = np.zeros_like(variance)  # Σ variance² / degrees of freedom, after Welch and Satterthwaite
-    for columns in (v.spread_tests, v.spread_seed) if errors == "all" else ():
-        if columns is not None:
-            own = squares(columns) + (unmet(columns) if columns is v.spread_tests else 0.0)
-            variance = variance + own
-            doubt += own**2 / (columns.shape[1] - 1)
-    freedom = np.divide(variance**2, doubt, out=np.full_like(variance, np.inf), where=doubt > 0)
-    half = student.ppf((1 + level) / 2, freedom) * np.sqrt(variance)
+    half = _half_width(v, level, errors, is_picked=False)
     return v.values - half, v.values + half
+
+
+def beyond_doubt(v: Valuation, errors: str = "all") -> tuple[AnyArray, AnyArray]:
+    """Whether each value is below, and above, zero by more than its errors of 95 %.
+
+    Rows are picked from many here, so that errors are those of `bundles.missing`.
+    """
+    half = _half_width(v, 0.95, errors, is_picked=True)
+    return v.values + half < 0, v.values - half > 0
+
+
+def _half_width(v: Valuation, level: float, errors: str, *, is_picked: bool) -> Floats:
+    """Of intervals, from variances and their degrees of freedom, put together after Welch and Satterthwaite."""
+    check_errors(errors)
+    parts: list[tuple[Floats | float, float]] = [(v.stderr**2, np.inf)]
+    if errors == "all" and v.spread_tests is not None:
+        weight, common = (1.0, missing(v.spread_tests)) if is_picked else credibility(v.spread_tests)
+        parts += [(part, v.spread_tests.shape[1] - 1) for part in (weight * squares(v.spread_tests), common)]
+    if errors == "all" and v.spread_seed is not None:
+        parts.append((squares(v.spread_seed), v.spread_seed.shape[1] - 1))
+    variance, doubt = np.zeros_like(v.values), np.zeros_like(v.values)
+    for part, freedom in parts:
+        variance += part
+        doubt += part**2 / freedom
+    joint = np.divide(variance**2, doubt, out=np.full_like(variance, np.inf), where=doubt > 0)
+    half: Floats = student.ppf((1 + level) / 2, joint) * np.sqrt(variance)
+    return half
 
 
 def check_errors(errors: str) -> None:
@@ -60,9 +78,9 @@ def _check_level(level: float) -> None:
 
 
 def n_sure(v: Valuation) -> tuple[int, int]:
-    """Rows whose 95 % intervals are below zero, and rows whose intervals are above."""
-    low, high = interval(v, 0.95, "all")
-    return int((high < 0).sum()), int((low > 0).sum())
+    """Rows that are below zero beyond doubt, and rows that are above."""
+    below, above = beyond_doubt(v)
+    return int(below.sum()), int(above.sum())
 
 
 def in_words(v: Valuation) -> str:

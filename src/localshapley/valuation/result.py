@@ -145,8 +145,8 @@ class Valuation:
         """Confidence intervals of the values, from all errors that are known: draws, test rows and seeds.
 
         An interval is for what the value would be with as many test rows as there are, on average over all the test
-        rows that might have been there. It takes into account that a row of few test rows may not have met those that
-        matter: rows that matter to no test row at all have an interval, too.
+        rows that might have been there. With few test rows a row's own differences say little about how far its value
+        may be off, so intervals lean on those of the other rows: rows that matter to no test row at all have one, too.
 
         Parameters
         ----------
@@ -165,8 +165,8 @@ class Valuation:
         >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
         >>> v = ls.value(X, y, X_test, y_test, model="knn")
         >>> low, high = v.interval()
-        >>> int((high < 0).sum()), int((v.values < 0).sum())  # surely below zero, and below zero
-        (0, 6)
+        >>> int((high < 0).sum()), int((v.values < 0).sum())  # intervals below zero, and values below zero
+        (1, 6)
         """
         return interval(self, level, errors)
 

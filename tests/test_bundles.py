@@ -49,6 +49,15 @@ def test_with_few_test_rows_the_error_is_that_of_the_definition(data, settings):
     np.testing.assert_array_equal(v.spread_tests, without.spread_tests)
 
 
+def test_the_columns_of_few_rows_among_many_are_the_same(data, monkeypatch):
+    settings = {"model": "knn", "support": ls.supports.Nearest(3)}
+    expected = ls.value(*data, **settings)
+    assert not expected.spread_tests[expected.n_tests == 0].any()
+    for share in (0.0, 1e9):
+        monkeypatch.setattr("localshapley.methods.closed_form.FEW_MET", share)
+        np.testing.assert_array_equal(ls.value(*data, **settings).spread_tests, expected.spread_tests)
+
+
 @pytest.mark.parametrize("settings", [{"cv": 4, "model": "knn"}, {"cv": "oob", "model": "fixed-forest"}], ids=str)
 def test_rows_that_test_each_other_are_test_rows(data, settings):
     v = ls.value(*data[:2], per_test=True, **settings)

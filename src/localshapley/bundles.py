@@ -51,8 +51,10 @@ class Bundles:
         self.of_test: Indices = dealt[place].astype(np.int32)
         self.share: Floats = np.bincount(dealt, minlength=self.n) / max(len(rows), 1)
 
-    def sums(self, pairs: Lists, data: Floats, bundle: Indices) -> Floats:
+    def sums(self, pairs: Lists, data: Floats, bundle: Indices, n_players: int | None = None) -> Floats:
         """Sum `data`, given at the places of `pairs`, by player and by the bundle of each list of players.
+
+        `n_players` are all, unless `pairs` number some of them.
 
         Returns
         -------
@@ -60,7 +62,7 @@ class Bundles:
         """
         from localshapley.kernels.accumulate import add_by_bundle
 
-        out = np.zeros((self.n, self.n_players))
+        out = np.zeros((self.n, self.n_players if n_players is None else n_players))
         add_by_bundle(pairs, bundle, data, out)
         return out
 

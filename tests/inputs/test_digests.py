@@ -41,6 +41,7 @@ def slow(rows):
 @pytest.mark.parametrize("at_once", [1, 7, 2**20])
 def test_rows_of_numbers_in_every_form(monkeypatch, at_once):
     monkeypatch.setattr(digests, "CELLS_AT_ONCE", at_once)
+    monkeypatch.setattr(digests, "NUMBERS_AT_ONCE", at_once)
     X = np.random.default_rng(0).normal(size=(9, 5)).round(1) * (np.random.default_rng(1).random((9, 5)) < 0.6)
     X[2] = 0
     expected = slow(X.tolist())
@@ -51,6 +52,15 @@ def test_rows_of_numbers_in_every_form(monkeypatch, at_once):
     assert (digest_cells(X[::-1]) == expected[::-1]).all()
     assert (digest_cells(X[:, ::-1]) != expected).any(axis=1).sum() == 8  # all but the row of zeros
     assert (digest_cells(X[:, :4])[2] != expected[2]).any()
+    for dtype in (np.int8, np.float32, bool):
+        assert (digest_cells(X.astype(dtype)) == slow(X.astype(dtype).astype(float).tolist())).all()
+
+
+def test_missing_numbers_are_all_equal():
+    X = np.array([[1.0, np.nan], [1.0, -np.nan], [1.0, np.inf]])
+    X.view(np.uint64)[1, 1] += 5
+    assert (digest_cells(X) == slow([[1.0, np.nan], [1.0, np.nan], [1.0, np.inf]])).all()
+    assert (digest_cells(X) == digest_cells(pd.DataFrame(X))).all()
 
 
 def test_cells_of_any_kind():

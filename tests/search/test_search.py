@@ -160,7 +160,7 @@ def test_pairs_are_as_far_apart_as_the_kernel_of_models_says():
     X, queries = rng.normal(size=(50, 37)), rng.normal(size=(9, 37)).astype(np.float32)
     row, query = np.tile(np.arange(50, dtype=np.int32), 9), np.repeat(np.arange(9), 50)
     expected = np.empty(450)
-    euclidean_pairs(X, queries, np.arange(10) * 50, row, np.arange(9), expected)
+    euclidean_pairs(X, queries.astype(np.float64), np.arange(10) * 50, row, np.arange(9), expected)
     np.testing.assert_array_equal(measure(X, queries, row, query, "euclidean", {}), expected)
 
 

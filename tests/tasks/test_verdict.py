@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
@@ -162,6 +163,20 @@ class TestSkill:
         assert ls.value(many, labels, cv=5, **settings).skill.n_tests == 2000
         assert ls.value(X, y, many, labels, **settings).skill.n_tests == 2000
         assert ls.value(X, y, X_test, y_test, **settings).skill.n_tests == len(y_test)
+
+    @pytest.mark.parametrize("weights", ["uniform", "distance"])
+    def test_neighbours_of_many_rows_predict_what_their_supports_say(self, monkeypatch, weights):
+        X, y, X_test, y_test, _ = ls.datasets.load("breast_cancer")
+        names = np.array(["x", "y"])[y]
+        for model, labels in ((KNeighborsClassifier(4, weights=weights), names), (KNeighborsRegressor(4), X[:, 0])):
+            truth = np.array(["x", "y"])[y_test] if labels is names else X_test[:, 0]
+            data = X, labels, X_test, truth
+            expected = ls.value(*data, model=model).skill
+            with monkeypatch.context() as few:
+                few.setattr("localshapley.problem.references.MAX_REFERENCE", 100)
+                found = ls.value(*data, model=model).skill
+            assert found.model == pytest.approx(expected.model, rel=1e-12)
+            assert (found.guess, found.n_tests) == (expected.guess, expected.n_tests)
 
     def test_a_model_that_cannot_predict_has_none(self):
         assert ls.value(np.zeros((3, 1)), [0, 1, 1], np.ones((2, 1)), [0, 1], model="knn").skill is None

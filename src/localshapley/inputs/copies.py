@@ -78,7 +78,7 @@ def pairs_by_chance(X: Any, n: int) -> float:
     if sparse.issparse(X):
         equal = 1 - np.asarray((left != right).mean(axis=0)).ravel()
     else:
-        equal = (words_of(left) == words_of(right)).mean(axis=0)
+        equal = (words_of(left) == words_of(right)).mean(axis=1)
     return float(n * (n - 1) / 2 * equal.prod())
 
 

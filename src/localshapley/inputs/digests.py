@@ -37,7 +37,9 @@ def digest_cells(X: Any) -> Masks:
         if sparse.issparse(part):
             fold_words(*_pairs(part), out[start : start + step])
         else:
-            fold_cells(np.ascontiguousarray(words_of(part)), out[start : start + step])
+            digests = np.zeros((2, part.shape[0]), dtype=np.uint64)
+            fold_cells(words_of(part), *digests)
+            out[start : start + step] = digests.T
 
     starts = range(0, n_rows, step)
     for start in starts[: 1 if is_array else None]:  # the first one compiles
@@ -64,12 +66,11 @@ def digest_labels(y: Any) -> Masks:
     return _column_words(pd.Series(np.asarray(y).ravel()))
 
 
-def bits(numbers: Floats) -> Masks:
-    """Bits of numbers; 0 and −0 count as equal, and so do all NaN."""
-    found = numbers + 0.0
-    missing = np.isnan(found)
-    if missing.any():
-        found[missing] = np.nan
+def bits(numbers: AnyArray) -> Masks:
+    """Bits of numbers as float64; 0 and −0 count as equal, and so do all NaN."""
+    found: Floats = np.add(numbers, 0.0, dtype=np.float64, order="C")
+    if np.isnan(found.min(initial=0.0)):
+        found[np.isnan(found)] = np.nan
     return found.view(np.uint64)
 
 
@@ -83,13 +84,13 @@ def _pairs(part: sparse.csr_array) -> tuple[Masks, Ints]:
 
 
 def words_of(part: Any) -> Masks:
-    """One word for each cell of a DataFrame or an array of two dimensions, 0 for the number 0."""
+    """One word for each cell of a DataFrame or an array, 0 for the number 0; shape (n_columns, n_rows)."""
     if not isinstance(part, pd.DataFrame) and part.dtype.kind in "biuf":
-        return bits(part.astype(np.float64))
+        return bits(part.T)
     table = pd.DataFrame(part)
-    words = np.empty(table.shape, dtype=np.uint64)
+    words = np.empty(table.shape[::-1], dtype=np.uint64)
     for j in range(table.shape[1]):
-        words[:, j] = _column_words(table.iloc[:, j])
+        words[j] = _column_words(table.iloc[:, j])
     return words
 
 

@@ -60,10 +60,11 @@ def fitting(data: Data, estimator: Any) -> Data:
         data = replace(data, X=as_array("X", data.X), X_test=as_array("X_test", data.X_test))
     for name, table in (("X", data.X), ("X_test", data.X_test)):
         values = numbers_in(table)
-        finite = bool(np.isfinite(extremes(values)).all())
+        bounds = extremes(values)
+        finite = bool(np.isfinite(bounds).all())
         if not finite and np.isinf(values).any():
             raise InvalidArgumentError(f"{name} holds infinity; drop or clip these entries.")
-        check_size(name, values, may_vanish=name == "X_test")  # few test rows may all be near 0
+        check_size(name, values, bounds, may_vanish=name == "X_test")  # few test rows may all be near 0
         if not finite and not _takes_missing(estimator):
             raise InvalidArgumentError(
                 f"{name} holds {int(np.isnan(values).sum())} missing values (NaN), which "

@@ -65,15 +65,19 @@ def check_flag(name: str, value: Any) -> None:
         raise InvalidArgumentError(f"{name} must be True or False; got {value!r}.")
 
 
-def check_size(name: str, numbers: AnyArray, *, may_vanish: bool = False) -> None:
+def check_size(
+    name: str, numbers: AnyArray, bounds: tuple[float, float] | None = None, *, may_vanish: bool = False
+) -> None:
     """Refuse numbers whose squares are too large, or all too small, for floating point: nothing could be measured.
+
+    `bounds` are their `extremes`, where they are known.
 
     >>> check_size("X", np.array([1e300, 2.0]))
     Traceback (most recent call last):
     localshapley.errors.InvalidArgumentError: X holds 1e+300, and numbers beyond 1e+150 overflow when they are \
 squared, as distances and errors are; divide it by a large number, or drop what is not a measurement.
     """
-    low, high = extremes(numbers)
+    low, high = bounds or extremes(numbers)
     if not np.isfinite([low, high]).all():
         finite = np.isfinite(numbers)
         low, high = (float(f(initial=0.0, where=finite)) for f in (numbers.min, numbers.max))

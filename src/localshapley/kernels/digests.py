@@ -38,15 +38,20 @@ def fold_words(words: Masks, indptr: Ints, out: Masks) -> None:
 
 
 @kernel()
-def fold_cells(words: Masks, out: Masks) -> None:
-    """Fold the places and words of each row of a table, except those that are 0, into its digest."""
-    for row in range(len(out)):
-        high, low = out[row, 0], out[row, 1]
-        for j in range(words.shape[1]):
-            if words[row, j] != 0:
-                high, low = folded(high, low, np.uint64(j))
-                high, low = folded(high, low, words[row, j])
-        out[row, 0], out[row, 1] = mixed(high ^ GOLDEN), mixed(low + high)
+def fold_cells(words: Masks, high: Masks, low: Masks) -> None:
+    """Fold the places and words of a table, except those that are 0, into the digests of its rows.
+
+    Words come column by column: rows stand beside each other, and several are folded at a time.
+    """
+    for j in range(len(words)):
+        for row in range(len(high)):
+            word, is_zero = words[j, row], words[j, row] == 0
+            more, less = folded(high[row], low[row], np.uint64(j))
+            more, less = folded(more, less, word)
+            high[row] = high[row] if is_zero else more
+            low[row] = low[row] if is_zero else less
+    for row in range(len(high)):
+        high[row], low[row] = mixed(high[row] ^ GOLDEN), mixed(low[row] + high[row])
 
 
 @kernel()

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats
+from localshapley.arrays import Floats, Singles
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Certain, Method
+from localshapley.methods.base import FEW_MET, Certain, Method, scattered
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Parts, Solver
 from localshapley.wording import counted, in_words
@@ -110,6 +110,16 @@ class ClosedFormRun(Certain):
     def squares(self) -> Floats | None:
         """Sums over all test rows."""
         return self.graph.values(self._by_test**2)
+
+    def spread_tests(self) -> Singles | None:
+        """The same columns; where few of many rows are in any support, there is no room made for the others."""
+        bundles, (indptr, players), n_players = self.graph.bundles, self.graph.N, self.graph.n_players
+        if bundles is None or len(players) >= FEW_MET * n_players:
+            return super().spread_tests()
+        met, place = np.unique(players, return_inverse=True)
+        sums = bundles.sums((indptr, place.astype(np.int32)), self._by_test, bundles.of_test, len(met))
+        squares: Floats = np.bincount(place, weights=self._by_test**2).astype(np.float64)
+        return scattered(bundles.spread(sums[None], squares), met, n_players)
 
 
 class PartsRun(Certain):

@@ -84,11 +84,25 @@ def try_out(reference: Any, task: Task, most: int) -> Trial:
 
 
 def try_out_near(reference: Any, task: Task, most: int, supports: list[Indices]) -> Trial:
-    """The same of a model whose predictions depend on the rows of the supports alone: others are not searched again."""
+    """The same of a neighbours model whose supports hold its neighbours, nearest first: none is searched again."""
     tests = sampled(np.arange(len(task.y_test)), most, task.seed)
+    if reference.weights == "uniform":
+        nearest = np.stack([supports[t][: reference.n_neighbors] for t in tests.tolist()])
+        return as_trial(_voted(nearest, task), task, tests)
     rows = np.unique(np.concatenate([supports[t] for t in tests.tolist()]))
     near = clone(reference).fit(_safe_indexing(task.X, rows), task.y[rows])
     return as_trial(predict(near, _safe_indexing(task.X_test, tests)), task, tests)
+
+
+def _voted(nearest: Indices, task: Task) -> AnyArray:
+    """The most frequent class of each line of rows, the first of several, or their mean."""
+    if task.classes is None or task.codes is None:
+        mean: AnyArray = task.y[nearest].mean(axis=1)
+        return mean
+    votes = np.zeros((len(nearest), len(task.classes)))
+    np.add.at(votes, (np.arange(len(nearest))[:, None], task.codes[nearest]), 1)
+    voted: AnyArray = task.classes[votes.argmax(axis=1)]
+    return voted
 
 
 def sampled(tests: Ints, most: int, seed: int) -> Ints:

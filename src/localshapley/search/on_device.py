@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -137,8 +138,18 @@ class Nearest(Passing):
 
     def result(self, X: AnyArray) -> Neighbours:
         """Measure what is left, and take the nearest."""
-        query, row = (part.cpu().numpy() for part in self._found[0][:2])
-        return best_of(len(self.raw), self._k, query, row, measure(X, self.raw, row, query, *EUCLIDEAN))
+        query, row = self._found[0][:2]
+        if query.device.type == "mps":  # it has no float64
+            pairs = query.cpu().numpy(), row.cpu().numpy()
+            return best_of(len(self.raw), self._k, *pairs, measure(X, self.raw, *pairs[::-1], *EUCLIDEAN))
+        away = _measured(X, self.raw, row, query)
+        order = torch.sort(row, stable=True).indices
+        for key in (away, query):
+            order = order[torch.sort(key[order], stable=True).indices]
+        counts = torch.bincount(query, minlength=len(self.raw))
+        first = torch.cumsum(counts, 0) - counts
+        taken = order[first[:, None] + torch.arange(self._k, device=order.device)]
+        return Neighbours(away[taken].cpu().numpy(), row[taken].cpu().numpy())
 
 
 class Inside(Passing):
@@ -168,6 +179,17 @@ class Inside(Passing):
         return by_query(len(self.raw), self._found)
 
 
+def _measured(X: AnyArray, queries: AnyArray, row: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
+    """Distances of pairs, to the last bit those of `pairs.measure`: one feature is added after the other."""
+    rows, others = (_known(table).to(row.device).double() for table in (X[row.cpu().numpy()], queries))
+    difference = rows - others[query]
+    difference *= difference
+    out = torch.zeros(len(row), dtype=torch.float64, device=row.device)
+    for of_feature in difference.T.contiguous():
+        out += of_feature
+    return torch.from_numpy(np.sqrt(out.cpu().numpy())).to(row.device)  # PyTorch's roots are not all rounded correctly
+
+
 def _chunks(n_queries: int) -> list[slice]:
     return [slice(start, start + QUERIES) for start in range(0, n_queries, QUERIES)]
 
@@ -182,8 +204,7 @@ def _scan(X: AnyArray, search: Callable[[Arithmetic], list[P]], device: torch.de
                 return None
             with suppress(UndecidedError):
                 chunks = search(way)
-                for start in range(0, len(X), ROWS):
-                    rows, widths = _rows(X[start : start + ROWS], way, device)
+                for start, rows, widths in _blocks(X, way, device):
                     for chunk in chunks:
                         chunk.look(rows, widths, start)
                 for chunk in chunks:
@@ -194,14 +215,35 @@ def _scan(X: AnyArray, search: Callable[[Arithmetic], list[P]], device: torch.de
         torch.set_float32_matmul_precision(before)
 
 
+def _blocks(X: AnyArray, way: Arithmetic, device: torch.device) -> Iterator[tuple[int, torch.Tensor, torch.Tensor]]:
+    """Blocks of the rows and where they begin; the next one is sent while one is looked at."""
+    stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+    def sent(start: int) -> tuple[torch.Tensor, torch.Tensor]:
+        with nullcontext() if stream is None else torch.cuda.stream(stream):
+            rows, widths = _rows(X[start : start + ROWS], way, device)
+        if stream is not None:
+            stream.synchronize()
+        return rows, widths
+
+    with ThreadPoolExecutor(1) as thread:
+        ahead = thread.submit(sent, 0)
+        for start in range(0, len(X), ROWS):
+            rows, widths = ahead.result()
+            if start + ROWS < len(X):
+                ahead = thread.submit(sent, start + ROWS)
+            if stream is not None:
+                for part in (rows, widths):
+                    part.record_stream(torch.cuda.current_stream(device))
+            yield start, rows, widths
+
+
 def _rows(X: AnyArray, way: Arithmetic, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
     """What `Arithmetic.rows` gives, computed on the device where it has float64."""
     if device.type == "mps":
         ready, widths = way.rows(X)
         return torch.from_numpy(ready).to(device), torch.from_numpy(widths.astype(np.float32)).to(device)
-    if X.dtype not in KNOWN or not X.flags.writeable:  # PyTorch warns of arrays that it must not write to
-        X = X.astype(np.float32 if X.dtype == np.float32 else np.float64)
-    moved = torch.from_numpy(np.ascontiguousarray(X)).to(device).double() - torch.from_numpy(way.centre).to(device)
+    moved = _known(X).to(device).double() - torch.from_numpy(way.centre).to(device)
     moved *= way.scale
     squares = (moved * moved).sum(dim=1)
     way.check(float(squares.max()), not way.exact or bool((moved == moved.round()).all()))
@@ -210,3 +252,10 @@ def _rows(X: AnyArray, way: Arithmetic, device: torch.device) -> tuple[torch.Ten
     out[:, :-1] = moved
     out[:, -1] = squares * (0.5 - way.share)
     return out, (2 * way.share * squares).float()
+
+
+def _known(X: AnyArray) -> torch.Tensor:
+    """An array as a tensor in memory."""
+    if X.dtype not in KNOWN or not X.flags.writeable:  # PyTorch warns of arrays that it must not write to
+        X = X.astype(np.float32 if X.dtype == np.float32 else np.float64)
+    return torch.from_numpy(np.ascontiguousarray(X))

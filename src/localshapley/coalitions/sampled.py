@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import repeat
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Int
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.cells import Cells
 from localshapley.games import SupportGraph
+from localshapley.kernels.threads import in_threads
 
 SHARED = 2**13
 """Rows from which on threads share the work of listing their games."""
@@ -188,8 +188,7 @@ class Collection:
     def _fill_in_threads(self, first: int, stop: int, room: int) -> list[Filled]:
         """The same rows in parts; nothing if there is too little room for all of them."""
         cuts = np.linspace(first, stop, cpu_count() + 1).astype(int).tolist()
-        with ThreadPoolExecutor(cpu_count()) as threads:
-            filled = list(threads.map(self._fill, cuts[:-1], cuts[1:], repeat(room)))
+        filled = in_threads(lambda cut: self._fill(*cut, room), pairwise(cuts))
         n_entries = max(sum(len(part.games) for part in filled), sum(len(part.tests) for part in filled))
         return filled if n_entries <= room and [part.stop for part in filled] == cuts[1:] else []
 

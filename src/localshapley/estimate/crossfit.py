@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -145,35 +145,36 @@ class CrossFit:
 
         graph, drawn, row, stratum = self._graph, self._drawn, self._row, self._stratum
         collection, strata, folds = drawn.collection, drawn.strata, drawn.folds
-        position = strata.position[stratum]
-        weight = self._weights()
-        alone = np.where((row >= drawn.before) & (folds[row] > 0) & (folds[row] & (folds[row] - 1) == 0), folds[row], 0)
-        tuning = self._tuning
-        levels = _pooled_levels(strata, gain).take(stratum, axis=0)
-        targets = _without_pooled_level(y, levels, weight, alone, drawn.n_folds, tuning.pooled_ridge)
-        by_game = np.argsort(stratum, kind="stable")
-        values = np.zeros((drawn.n_folds, len(graph.players)))
-        residual = np.zeros(len(row))
-        pair_indptr = np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1))
-        log_weight = -strata.log_subsets[stratum][by_game]
-        pairs = pair_indptr, row[by_game], position[by_game], weight[by_game], log_weight
-        targets = np.take(targets, by_game, axis=1)
-        near = subtract_nearness(drawn, pairs, alone[by_game], targets, tuning)
-        arguments = (
-            graph.arrays,
-            (collection.indptr, collection.players),
-            pairs,
-            targets,
-            (drawn.log_own_inclusion(row, stratum), folds, drawn.before),
-            (tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision),
-            values,
-            residual,
-        )
-        # Games do not affect each other's results, so threads change nothing; each part has about the same work.
-        work = np.cumsum(np.diff(pair_indptr) * graph.sizes, dtype=np.float64)
-        cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cpu_count() + 1)[1:-1])
-        cuts = np.unique([0, *cuts, graph.n_games])
-        with ThreadPoolExecutor(cpu_count()) as threads:
+        tuning, position = self._tuning, strata.position[stratum]
+        values, residual = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(row))
+        with ThreadPoolExecutor(cpu_count()) as threads:  # they do not depend on each other
+            order = threads.submit(np.argsort, stratum, kind="stable")
+            log_own = threads.submit(drawn.log_own_inclusion, row, stratum)
+            levels = threads.submit(_pooled_levels(strata, gain).take, stratum, axis=0)
+            weight = self._weights()
+            fold = folds[row]
+            alone = np.where((row >= drawn.before) & (fold > 0) & (fold & (fold - 1) == 0), fold, 0)
+            targets = _without_pooled_level(y, levels.result(), weight, alone, drawn.n_folds, tuning.pooled_ridge)
+            by_game = order.result()
+            pair_indptr = np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1))
+            log_weight = -strata.log_subsets[stratum]
+            ordered = threads.map(lambda of_pair: of_pair[by_game], (row, position, weight, log_weight, *targets))
+            pairs = pair_indptr, *islice(ordered, 4)
+            targets = np.stack(list(ordered))
+            near = subtract_nearness(drawn, pairs, alone[by_game], targets, tuning)
+            arguments = (
+                graph.arrays,
+                (collection.indptr, collection.players),
+                pairs,
+                targets,
+                (log_own.result(), folds, drawn.before),
+                (tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision),
+                values,
+                residual,
+            )
+            work = np.cumsum(np.diff(pair_indptr) * graph.sizes, dtype=np.float64)
+            cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cpu_count() + 1)[1:-1])
+            cuts = np.unique([0, *cuts, graph.n_games])  # each part has about the same work
             list(threads.map(lambda cut: estimate_games(cut[0], cut[1], *arguments), pairwise(cuts.tolist())))
         residual[by_game] = residual.copy()
         values += near

@@ -9,17 +9,16 @@ exactly.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import cpu_count
 from numpy.polynomial import legendre
 from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import Tuning
+from localshapley.kernels.threads import in_threads
 
 
 def subtract_nearness(
@@ -53,8 +52,8 @@ def subtract_nearness(
     games = np.flatnonzero(_is_worthwhile(drawn, np.diff(indptr), tuning)).tolist()
     if games:
         # One thread for each product: the same sums, whatever the number of cores.
-        with threadpool_limits(1), ThreadPoolExecutor(cpu_count()) as threads:
-            list(threads.map(fit, games))
+        with threadpool_limits(1):
+            in_threads(fit, games)
     return values
 
 

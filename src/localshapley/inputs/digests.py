@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import cpu_count
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
+from localshapley.kernels.threads import in_threads
 
-CELLS_AT_ONCE, NUMBERS_AT_ONCE = 2**20, 2**17
-"""Cells of a table that are digested together, which bounds the memory that it takes; numbers stay in the cache."""
+CELLS_AT_ONCE, NUMBERS_AT_ONCE = 2**20, 2**19
+"""Cells of a table that are digested together, which bounds the memory that it takes."""
 MISSING = np.float64(np.nan).view(np.uint64)
 """The word of a missing cell."""
 
@@ -45,8 +44,7 @@ def digest_cells(X: Any) -> Masks:
     for start in starts[: 1 if is_array else None]:  # the first one compiles
         digest(start)
     if is_array and len(starts) > 1:
-        with ThreadPoolExecutor(cpu_count()) as threads:
-            list(threads.map(digest, starts[1:]))
+        in_threads(digest, starts[1:])
     fold_words(np.full(n_rows, n_columns, dtype=np.uint64), np.arange(n_rows + 1), out)
     return out
 

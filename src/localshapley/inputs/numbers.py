@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError
+from localshapley.kernels.threads import in_threads
 
 LARGEST = 1e150
 """Sums of squares of numbers up to this are finite, however many there are."""
 
 
-AT_ONCE = 2**20
+AT_ONCE = 2**22
 """Numbers that a thread looks at, at a time."""
 
 
@@ -103,8 +102,7 @@ def extremes(numbers: AnyArray) -> tuple[float, float]:
     if numbers.size <= AT_ONCE or not numbers.flags.c_contiguous:
         return float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
     flat = numbers.reshape(-1)
-    with ThreadPoolExecutor(cpu_count()) as threads:
-        found = list(threads.map(lambda start: extremes(flat[start : start + AT_ONCE]), range(0, len(flat), AT_ONCE)))
+    found = in_threads(lambda start: extremes(flat[start : start + AT_ONCE]), range(0, len(flat), AT_ONCE))
     low, high = np.array(found).T
     return float(low.min()), float(high.max())
 

@@ -16,6 +16,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.graphs import NodeData
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
+from localshapley.kernels.threads import switching_soon
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.trainer import Trained
@@ -115,7 +116,7 @@ class GCNTrainer(CompiledTrainer):
             if not self._networks.apart:
                 return self._train_merged(coalitions)
             parts = coalitions.parts(-(-len(coalitions) // self._most))
-            with torch_threads(self._n_threads) as threads:
+            with switching_soon(), torch_threads(self._n_threads) as threads:
                 return Trained.joined(list(threads.map(self._train_merged, parts)), [len(part) for part in parts])
 
     def _train_merged(self, coalitions: Coalitions) -> Trained:

@@ -1,6 +1,6 @@
 """Our estimator beside those of shapiq and pyDVL, on the same local games and with the same number of trainings.
 
-    python benchmarks/estimators_single.py [--shapiq PYTHON] [--pydvl PYTHON] [--quick] [--only NAME]
+    python benchmarks/estimators_single.py [--shapiq PYTHON] [--pydvl PYTHON] [--quick] [--only NAME] [--sizes 8 14]
 
 PYTHON is the interpreter of an environment with the peer (peers/shapiq_games.py and peers/pydvl_games.py say how to
 make one). Each line is a model, a number of players and a number of trainings: the relative error `‖error‖/‖values‖`
@@ -8,11 +8,14 @@ of every estimator, as root mean square over games and seeds, the best of the pe
 1, ours is best).
 
 A game belongs to a test row whose nearest training rows have both classes in balance; for the graph network, to a test
-node of a small random graph. Games of up to 14 players have exact values as reference, larger ones a run of ours with
-40 times the trainings. The last lines have twelve overlapping games: ours plays them together, the peers each alone
-with its share of the trainings.
+node of a small random graph. Games of up to 14 players have exact values as reference, and so have those of nearest
+neighbours, in closed form. For the others it is the mean over many permutations and their reverses, which no estimator
+here has a part in. The reference has an error of its own, `reference`, in the same unit: its square, known from the
+differences between permutations, is taken from the squared errors.
 
-Coalitions are trained once; the scores are kept in a folder for temporary files, where the next run finds them.
+In the last lines 24 games overlap: ours plays them together, the peers each alone with its share of the trainings.
+
+Scores are kept in a folder for temporary files, with the references, where the next run finds them.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -42,7 +46,9 @@ FOLDER = Path(tempfile.gettempdir()) / "localshapley-games"
 SIZES = 8, 14, 20, 40, 100
 PER_PLAYER = 10, 50
 EXACT = 14
-LENGTH = 40  # of a reference run, in units of the largest budget
+REFERENCE = 1_000_000  # trainings of a game's reference, a fifth of it for graph networks
+AT_ONCE = 100_000  # trainings whose coalitions are in memory together
+N_OVERLAPPING = 24
 
 
 @dataclass
@@ -56,11 +62,14 @@ class Game:
         Scores of lists of players.
     scores : dict
         Known scores, by packed mask.
+    closed_form : callable, optional
+        Exact values, where there is a formula.
     """
 
     n: int
     train: Callable[[list[np.ndarray]], np.ndarray]
     scores: dict[bytes, float] = field(default_factory=dict)
+    closed_form: Callable[[], np.ndarray] | None = None
     name = "remembered"
 
     def worth(self, masks: np.ndarray) -> np.ndarray:
@@ -82,9 +91,41 @@ class Game:
         """Values by one of our methods."""
         return ls.shapley([np.arange(self.n)], self, self.n, progress=False, **how).values
 
-    def reference(self, budget: int) -> np.ndarray:
-        """Values to compare with."""
-        return self.play(method="exact") if self.n <= EXACT else self.play(method="sample", budget=LENGTH * budget)
+
+@dataclass
+class Reference:
+    """Values to compare with, and the variance of each."""
+
+    values: np.ndarray
+    variance: np.ndarray
+
+
+def reference(game: Game, name: str) -> Reference:
+    """Exact values, or those of many permutations."""
+    if game.n <= EXACT:
+        return Reference(game.play(method="exact"), np.zeros(game.n))
+    if name.startswith("KNN"):
+        return Reference(game.closed_form(), np.zeros(game.n))
+    return by_permutations(game, REFERENCE // (5 if name.startswith("GCN") else 1))
+
+
+def by_permutations(game: Game, trainings: int, seed: int = 12345) -> Reference:
+    """Mean marginal differences over permutations, each with its reverse; the scores are not kept."""
+    rng, n = np.random.default_rng(seed), game.n
+    total, squares, count = np.zeros(n), np.zeros(n), 0
+    nothing = float(game.train([np.array([], dtype=int)])[0])
+    while 2 * n * count < trainings:
+        some = min(AT_ONCE // (2 * n), trainings // (2 * n) - count + 1)
+        orders = rng.permuted(np.tile(np.arange(n), (some, 1)), axis=1)
+        gains = np.zeros((some, n))
+        for way in (orders, orders[:, ::-1]):
+            worth = game.train([np.sort(order[: i + 1]) for order in way for i in range(n)]).reshape(some, n)
+            np.put_along_axis(
+                gains, way, np.take_along_axis(gains, way, 1) + np.diff(worth, axis=1, prepend=nothing) / 2, axis=1
+            )
+        total, squares, count = total + gains.sum(axis=0), squares + (gains**2).sum(axis=0), count + some
+    mean = total / count
+    return Reference(mean, (squares / count - mean**2) / (count - 1))
 
 
 def of_rows(model: object, score: str) -> Callable[[int, int], list[Game]]:
@@ -97,7 +138,16 @@ def of_rows(model: object, score: str) -> Callable[[int, int], list[Game]]:
         supports = [problem.graph.support(t) for t in range(100)]
         balance = [abs(np.mean(data.y[s] == data.y[s[0]]) - 0.5) for s in supports]
         chosen = np.argsort(balance, kind="stable")[:n_games]
-        return [Game(n, training(problem.trainer, supports[t], int(t))) for t in chosen]
+        games = []
+        for t in chosen.tolist():
+            one = data.X[supports[t]], data.y[supports[t]], data.X_test[t : t + 1], data.y_test[t : t + 1]
+
+            def closed_form(one: tuple = one) -> np.ndarray:
+                about = {"model": model, "support": ls.supports.Everything(), "score": score, "empty": None}
+                return ls.value(*one, method="closed-form", progress=False, **about).values
+
+            games.append(Game(n, training(problem.trainer, supports[t], t), closed_form=closed_form))
+        return games
 
     return make
 
@@ -138,11 +188,13 @@ FAMILIES: dict[str, Callable[[int, int], list[Game]]] = {
     "tree, accuracy": of_rows(DecisionTreeClassifier(random_state=0), "accuracy"),
     "tree, confidence": of_rows(DecisionTreeClassifier(min_samples_leaf=3, random_state=0), "confidence"),
     "logistic, confidence": of_rows(LogisticRegression(), "confidence"),
+    "KNN, confidence": of_rows(KNeighborsClassifier(5), "confidence"),
     "GCN, confidence": of_nodes,
 }
 
 OVERLAPPING = {
     "SVM, accuracy": (SVC(), "accuracy"),
+    "tree, accuracy": (DecisionTreeClassifier(random_state=0), "accuracy"),
     "logistic, confidence": (LogisticRegression(), "confidence"),
 }
 
@@ -177,25 +229,32 @@ class Peer:
 def kept(name: str, make: Callable[[], list[Game]]) -> list[Game]:
     """Games with the scores of the runs before."""
     games = make()
-    path = FOLDER / f"{name.replace(' ', '_')}.pickle"
-    if path.exists():
-        for game, scores in zip(games, pickle.loads(path.read_bytes()), strict=False):
-            game.scores = scores
+    for game, scores in zip(games, load(name, []), strict=False):
+        game.scores = scores
     return games
 
 
-def keep(name: str, games: list[Game]) -> None:
-    """Keep the scores for the next run."""
+def load(name: str, otherwise: object) -> object:
+    """What an earlier run kept under a name."""
+    path = FOLDER / f"{name.replace(' ', '_')}.pickle"
+    return pickle.loads(path.read_bytes()) if path.exists() else otherwise
+
+
+def keep(name: str, what: object) -> None:
+    """Keep it for the next run."""
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"{name.replace(' ', '_')}.pickle").write_bytes(pickle.dumps([game.scores for game in games]))
+    (FOLDER / f"{name.replace(' ', '_')}.pickle").write_bytes(pickle.dumps(what))
 
 
 def compare(name: str, games: list[Game], peers: list[Peer], n_seeds: int) -> None:
     """Print a line for each budget."""
     n = games[0].n
     budgets = [min(each * n, int(0.8 * 2**n)) for each in PER_PLAYER]
-    truths = [game.reference(max(budgets)) for game in games]
-    size = np.linalg.norm(truths)
+    about = f"{name}, {n}, reference of {len(games)}"
+    truths = load(about, None) or [reference(game, name) for game in games]
+    keep(about, truths)
+    own = sum(float(truth.variance.sum()) for truth in truths)
+    size = np.sqrt(sum(float(truth.values @ truth.values) for truth in truths) - own)
     for budget in budgets:
         errors = {}
         for estimator, play in [("ours", None)] + [(e, peer) for peer in peers for e in peer.estimators]:
@@ -207,19 +266,19 @@ def compare(name: str, games: list[Game], peers: list[Peer], n_seeds: int) -> No
                         if play is None
                         else play.values(estimator, game, budget, seed)
                     )
-                    squares += np.sum((found - truth) ** 2)
-            errors[estimator] = np.sqrt(squares / n_seeds) / size
-        show(f"{name} | {n} | {budget:,}", errors)
+                    squares += np.sum((found - truth.values) ** 2)
+            errors[estimator] = np.sqrt(max(squares / n_seeds - own, 0.0)) / size
+        show(f"{name} | {n} | {budget:,} | {np.sqrt(own) / size:.3f}", errors)
 
 
 def compare_overlapping(name: str, model: object, score: str, n: int, peers: list[Peer], n_seeds: int) -> None:
-    """Print a line for each budget, with the games of twelve test rows that are near each other."""
+    """Print a line for each budget, with the games of test rows that are near each other."""
     data = ls.datasets.load("breast_cancer")
     tests = data.X_test[:100], data.y_test[:100]
     problem = pose(data.X, data.y, *tests, model=model, support=ls.supports.Nearest(n), score=score)
     supports = [problem.graph.support(t) for t in range(100)]
     middle = min(range(100), key=lambda t: abs(np.mean(data.y[supports[t]] == 1) - 0.5))
-    chosen = np.argsort(np.linalg.norm(data.X_test[:100] - data.X_test[middle], axis=1))[:12].tolist()
+    chosen = np.argsort(np.linalg.norm(data.X_test[:100] - data.X_test[middle], axis=1))[:N_OVERLAPPING].tolist()
     held = [supports[t] if t in chosen else supports[t][:0] for t in range(100)]
     games = kept(f"{name}, overlapping", lambda: [Game(n, training(problem.trainer, supports[t], t)) for t in chosen])
 
@@ -242,8 +301,8 @@ def compare_overlapping(name: str, model: object, score: str, n: int, peers: lis
         errors = {
             e: np.sqrt(np.mean(np.sum((v - truth) ** 2, axis=1))) / np.linalg.norm(truth) for e, v in found.items()
         }
-        show(f"{name}, 12 overlapping games | {n} | {budget:,}", errors)
-    keep(f"{name}, overlapping", games)
+        show(f"{name}, {N_OVERLAPPING} overlapping games | {n} | {budget:,} | exact", errors)
+    keep(f"{name}, overlapping", [game.scores for game in games])
 
 
 def show(line: str, errors: dict[str, float]) -> None:
@@ -260,25 +319,29 @@ def main() -> None:
     parser.add_argument("--pydvl", metavar="PYTHON")
     parser.add_argument("--quick", action="store_true", help="fewer games and seeds, up to 20 players")
     parser.add_argument("--only", metavar="NAME", default="", help="families whose name has this in it")
-    parser.add_argument("--sizes", type=int, nargs="*", default=None, help="numbers of players")
+    parser.add_argument(
+        "--sizes", type=int, nargs="*", default=None, help="numbers of players; with 14, games that overlap, too"
+    )
+    parser.add_argument("--seeds", type=int, default=None)
     arguments = parser.parse_args()
     peers = [
         Peer(python, script)
         for python, script in ((arguments.shapiq, "shapiq_games.py"), (arguments.pydvl, "pydvl_games.py"))
         if python
     ]
-    n_games, n_seeds = (1, 2) if arguments.quick else (2, 5)
+    n_games, n_seeds = (1, arguments.seeds or 2) if arguments.quick else (2, arguments.seeds or 5)
+    sizes = arguments.sizes or SIZES[: 3 if arguments.quick else None]
     names = ["ours"] + [e for peer in peers for e in peer.estimators]
-    print(f"| game | players | trainings | {' | '.join(names)} | best peer | ours / best |")
-    print(f"|---|---:|---:|{'---:|' * len(names)}---|---:|")
-    for n in arguments.sizes or SIZES[: 3 if arguments.quick else None]:
+    print(f"| game | players | trainings | reference | {' | '.join(names)} | best peer | ours / best |")
+    print(f"|---|---:|---:|---:|{'---:|' * len(names)}---|---:|")
+    for n in sizes:
         for name, make in FAMILIES.items():
             if arguments.only in name:
                 games = kept(f"{name}, {n}", lambda make=make, n=n: make(n, n_games))
                 compare(name, games, peers, n_seeds)
-                keep(f"{name}, {n}", games)
+                keep(f"{name}, {n}", [game.scores for game in games])
     for name, (model, score) in OVERLAPPING.items():
-        if arguments.only in name and not arguments.sizes:
+        if arguments.only in name and EXACT in sizes and not arguments.quick:
             compare_overlapping(name, model, score, EXACT, peers, n_seeds)
 
 

@@ -1,6 +1,6 @@
 """How good a model is on part of the rows: accuracy after training on 2.5 to 50 % of them, chosen in different ways.
 
-    LOCALSHAPLEY_DATA=folder python benchmarks/selection.py [--only NAME] [--seeds 5] [--wrong 0.2] [--methods]
+    LOCALSHAPLEY_DATA=folder python benchmarks/selection.py [--only NAME] [--seeds 5] [--wrong 0.2] [--methods] [--jobs 4]
 
 The folder holds Adult, pol and 2dplanes (as in PMLB: `adult.tsv.gz`, `201_pol.tsv.gz`, `215_2dplanes.tsv.gz`), Bank
 Marketing (`bank.csv`) and MNIST. Rows are split into training rows, from which rows are chosen, and held-out rows, on
@@ -18,6 +18,7 @@ the last data set, so give --first-seed 200 for splits that they were not.
   nearest to a chosen one; both in the space of the features, without labels.
 - random: mean of five random orders.
 
+--jobs runs as many data sets and seeds at a time, each in a process of one thread; results are the same.
 --methods adds the values of other methods, in balance, each within five seconds. --prune prints the accuracy after
 5 to 50 % of the rows are left out: as `ls.prune` says, by lowest value, and random ones.
 """
@@ -28,11 +29,13 @@ import argparse
 import os
 import warnings
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from joblib import Parallel, delayed, parallel_config
 from sklearn import datasets
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -57,34 +60,45 @@ Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="part of the name of a workload")
+    parser.add_argument("--only", default=[""], nargs="+", help="parts of the names of workloads")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0, help="other splits of the data")
     parser.add_argument("--wrong", type=float, default=0.0, help="share of the training labels to flip")
     parser.add_argument("--methods", action="store_true", help="values of other methods, too")
     parser.add_argument("--prune", action="store_true", help="leave rows out instead of choosing them")
     parser.add_argument("--tree-node", type=int, default=0, help="rows of the supports of a tree to select with")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     arguments = parser.parse_args()
-    support = ls.supports.TreeNode(max_size=arguments.tree_node) if arguments.tree_node else None
-    warnings.simplefilter("ignore")
     shares = LEFT_OUT if arguments.prune else SHARES
-    for name in [name for name in WORKLOADS if arguments.only in name]:
-        load, model = WORKLOADS[name]
-        scores: dict[str, list[list[float]]] = {}
-        for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
-            X, y, X_held, y_held = load(seed)
-            y = flipped(y, arguments.wrong, np.random.default_rng(seed))
-            ways = (
-                pruned(X, y, model, seed)
-                if arguments.prune
-                else chosen(X, y, model, seed, support, methods=arguments.methods)
-            )
-            for way, orders in ways.items():
-                sets = [[used(order, share, len(y), prune=arguments.prune) for share in shares] for order in orders]
-                found = [[accuracy(model, X[rows], y[rows], X_held, y_held) for rows in line] for line in sets]
-                scores.setdefault(way, []).append(np.mean(found, axis=0).tolist())
-        wrong = f", {arguments.wrong:.0%} of the labels wrong" if arguments.wrong else ""
-        print(f"{name}, {len(y)} rows{wrong}\n\n{table(scores, shares)}\n\n{below(scores, shares)}\n", flush=True)
+    names = [name for name in WORKLOADS if any(part in name for part in arguments.only)]
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    with parallel_config("loky", n_jobs=arguments.jobs, inner_max_num_threads=1 if arguments.jobs > 1 else None):
+        cells = Parallel(return_as="generator")(delayed(scored)(name, seed, arguments) for name in names for seed in seeds)
+        for name in names:
+            scores: dict[str, list[list[float]]] = {}
+            for n_rows, found in islice(cells, len(seeds)):
+                for way, line in found.items():
+                    scores.setdefault(way, []).append(line)
+            wrong = f", {arguments.wrong:.0%} of the labels wrong" if arguments.wrong else ""
+            print(f"{name}, {n_rows} rows{wrong}\n\n{table(scores, shares)}\n\n{below(scores, shares)}\n", flush=True)
+
+
+def scored(name: str, seed: int, arguments: argparse.Namespace) -> tuple[int, dict[str, list[float]]]:
+    """The number of rows, and accuracy by share for every way to choose; of several orders the mean."""
+    warnings.simplefilter("ignore")
+    load, model = WORKLOADS[name]
+    X, y, X_held, y_held = load(seed)
+    y = flipped(y, arguments.wrong, np.random.default_rng(seed))
+    support = ls.supports.TreeNode(max_size=arguments.tree_node) if arguments.tree_node else None
+    ways = (
+        pruned(X, y, model, seed) if arguments.prune else chosen(X, y, model, seed, support, methods=arguments.methods)
+    )
+    shares, found = LEFT_OUT if arguments.prune else SHARES, {}
+    for way, orders in ways.items():
+        sets = [[used(order, share, len(y), prune=arguments.prune) for share in shares] for order in orders]
+        lines = [[accuracy(model, X[rows], y[rows], X_held, y_held) for rows in line] for line in sets]
+        found[way] = np.mean(lines, axis=0).tolist()
+    return len(y), found
 
 
 def chosen(

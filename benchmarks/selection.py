@@ -1,16 +1,16 @@
 """How good a model is on part of the rows: accuracy after training on 2.5 to 50 % of them, chosen in different ways.
 
-    LOCALSHAPLEY_DATA=folder python benchmarks/selection.py [--only NAME] [--seeds 5] [--wrong 0.2] [--methods] [--jobs 4]
+    LOCALSHAPLEY_DATA=folder python benchmarks/selection.py [--only NAME] [--seeds 5] [--wrong 0.2] [--jobs 4]
 
 The folder holds Adult, pol and 2dplanes (as in PMLB: `adult.tsv.gz`, `201_pol.tsv.gz`, `215_2dplanes.tsv.gz`), Bank
 Marketing (`bank.csv`) and MNIST. Rows are split into training rows, from which rows are chosen, and held-out rows, on
 which the model is scored and which no way to choose gets to see. With --wrong a share of the training labels is
 flipped; held-out labels stay. Prints a table for each data set: mean accuracy (in per cent) over the seeds by share of
 the rows, the mean over the shares, and the standard error of its difference from random rows; and where `select` is
-worse than others by over two standard errors. Defaults of `select` were tried out on splits of seeds 0 to 19 of all but
-the last data set, so give --first-seed 200 for splits that they were not.
+worse than others by over two standard errors. Defaults of `select` were tried out on splits of seeds 0 to 19, so give
+--first-seed 200 for splits that they were not.
 
-- select: `ls.select(X, y, model=model, cv=5)`; with --tree-node 15, for trees, with `support=TreeNode(max_size=15)`.
+- select: `ls.select(X, y, model=model, cv=5)`.
 - value, value in balance: the rows of highest value, `ls.value(X, y, model=model, cv=5, support=Nearest(10), tol=0.2)`,
   and the best of each class in its share.
 - KNN-Shapley in balance: the same by `baselines.knn_shapley`, fold by fold.
@@ -66,17 +66,18 @@ def main() -> None:
     parser.add_argument("--wrong", type=float, default=0.0, help="share of the training labels to flip")
     parser.add_argument("--methods", action="store_true", help="values of other methods, too")
     parser.add_argument("--prune", action="store_true", help="leave rows out instead of choosing them")
-    parser.add_argument("--tree-node", type=int, default=0, help="rows of the supports of a tree to select with")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     arguments = parser.parse_args()
     shares = LEFT_OUT if arguments.prune else SHARES
     names = [name for name in WORKLOADS if any(part in name for part in arguments.only)]
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     with parallel_config("loky", n_jobs=arguments.jobs, inner_max_num_threads=1 if arguments.jobs > 1 else None):
-        cells = Parallel(return_as="generator")(delayed(scored)(name, seed, arguments) for name in names for seed in seeds)
+        cells = Parallel(return_as="generator")(
+            delayed(scored)(name, seed, arguments) for name in names for seed in seeds
+        )
         for name in names:
             scores: dict[str, list[list[float]]] = {}
-            for n_rows, found in islice(cells, len(seeds)):
+            for n_rows, found in islice(cells, len(seeds)):  # noqa: B007 - the same for all seeds
                 for way, line in found.items():
                     scores.setdefault(way, []).append(line)
             wrong = f", {arguments.wrong:.0%} of the labels wrong" if arguments.wrong else ""
@@ -89,10 +90,7 @@ def scored(name: str, seed: int, arguments: argparse.Namespace) -> tuple[int, di
     load, model = WORKLOADS[name]
     X, y, X_held, y_held = load(seed)
     y = flipped(y, arguments.wrong, np.random.default_rng(seed))
-    support = ls.supports.TreeNode(max_size=arguments.tree_node) if arguments.tree_node else None
-    ways = (
-        pruned(X, y, model, seed) if arguments.prune else chosen(X, y, model, seed, support, methods=arguments.methods)
-    )
+    ways = pruned(X, y, model, seed) if arguments.prune else chosen(X, y, model, seed, methods=arguments.methods)
     shares, found = LEFT_OUT if arguments.prune else SHARES, {}
     for way, orders in ways.items():
         sets = [[used(order, share, len(y), prune=arguments.prune) for share in shares] for order in orders]
@@ -101,11 +99,8 @@ def scored(name: str, seed: int, arguments: argparse.Namespace) -> tuple[int, di
     return len(y), found
 
 
-def chosen(
-    X: np.ndarray, y: np.ndarray, model: Any, seed: int, support: Any, *, methods: bool
-) -> dict[str, list[np.ndarray]]:
+def chosen(X: np.ndarray, y: np.ndarray, model: Any, seed: int, *, methods: bool) -> dict[str, list[np.ndarray]]:
     """Orders of the rows, by every way to choose."""
-    asked = {"model": model, "cv": 5, "support": support, "seed": seed, "progress": False}
     folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(X, y))
     settings = {"model": model, "cv": folds, "support": ls.supports.Nearest(10), "seed": seed, "progress": False}
     values = ls.value(X, y, tol=0.2, **settings).values
@@ -113,7 +108,7 @@ def chosen(
     for train, test in folds:
         knn[train] += ls.baselines.knn_shapley(X[train], y[train], X[test], y[test], progress=False).values
     found = {
-        "select": [ls.select(X, y, n=max(SHARES), **asked).order],
+        "select": [ls.select(X, y, model=model, cv=5, n=max(SHARES), seed=seed, progress=False).order],
         "value": [best_first(values)],
         "value in balance": [in_balance(best_first(values), y)],
         "KNN-Shapley in balance": [in_balance(best_first(knn), y)],
@@ -288,7 +283,7 @@ WORKLOADS: dict[str, tuple[Callable[[int], Split], Any]] = {
     "SVM, wine": (bundled("wine", 0.3), SVC()),
     "KNN, 2dplanes": (planes, KNeighborsClassifier(5)),
 }
-"""The first three are those of RQ2 of the paper; on the last one no default was tried out before it was fixed."""
+"""The first three are those of RQ2 of the paper."""
 
 
 if __name__ == "__main__":

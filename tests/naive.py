@@ -321,20 +321,53 @@ def taught(supports: Sequence[Iterable[int]], v: Utility, members: Iterable[int]
 
 
 def climb(
-    supports: Sequence[Iterable[int]], v: Utility, candidates: Iterable[int], worth: Sequence[float], n: int
+    supports: Sequence[Sequence[Iterable[int]]],
+    v: Utility,
+    candidates: Iterable[int],
+    classes: Sequence[int],
+    n: int,
 ) -> list[tuple[int, float]]:
-    """Players and their gains, the largest gain first, each step from nothing known, until nothing more is gained.
+    """Players and their gains, each step from nothing known, until nothing more is gained.
 
-    Of equal gains the player that is worth most is taken, then the first player.
+    Supports are given at several sizes, the largest ones first: a size decides as long as it gains anything and a
+    support holds less than one of the players taken. Gains are those of the last size.
     """
-    members, steps = set[int](), []
+    members, steps, sizes = list[int](), list[tuple[int, float]](), list(supports)
+    mean = [sum(len(list(support)) for support in one) / len(one) for one in sizes]
     while len(steps) < n:
-        now = taught(supports, v, members)
-        gains = {int(z): taught(supports, v, {*members, int(z)}) - now for z in candidates if z not in members}
-        best = max(gains.values(), default=0.0)
-        if best <= 1e-9:
+        while len(sizes) > 1 and len(members) * mean[-len(sizes)] >= len(classes):
+            sizes.pop(0)
+        z = best_of(sizes[0], v, candidates, classes, members)
+        if z is None and len(sizes) == 1:
             break
-        z = max((z for z in gains if gains[z] >= best - 1e-9), key=lambda z: (worth[z], -z))
-        steps.append((z, gains[z]))
-        members.add(z)
+        if z is None:
+            sizes.pop(0)
+            continue
+        steps.append((z, taught(sizes[-1], v, [*members, z]) - taught(sizes[-1], v, members)))
+        members.append(z)
     return steps
+
+
+def best_of(
+    supports: Sequence[Iterable[int]],
+    v: Utility,
+    candidates: Iterable[int],
+    classes: Sequence[int],
+    members: Sequence[int],
+) -> int | None:
+    """The player that adds most, of the class that lacks most; the next class where nothing is gained.
+
+    A class of which there is no player yet gets one in any case. Of equal gains the player that is worth most alone is
+    taken, then the first one.
+    """
+    by_class = {c: [int(z) for z in candidates if classes[z] == c] for c in sorted({classes[z] for z in candidates})}
+    so_far = {c: len(set(players) & set(members)) for c, players in by_class.items()}
+    now = taught(supports, v, members)
+    for c in sorted(by_class, key=lambda c: (so_far[c] + 0.5) / len(by_class[c])):
+        gains = {z: taught(supports, v, [*members, z]) - now for z in by_class[c] if z not in members}
+        best = max(gains.values(), default=0.0)
+        if gains and (best > 1e-9 or (so_far[c] == 0 and len(by_class) > 1)):
+            equal = [z for z in gains if gains[z] >= best - 1e-9]
+            worth = {z: round(taught(supports, v, [z]), 9) for z in equal}
+            return max(equal, key=lambda z: (worth[z], -z))
+    return None

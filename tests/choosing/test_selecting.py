@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
+from localshapley.choosing.close import Close
 from localshapley.choosing.harm import harmless
 from localshapley.choosing.selecting import _in_balance
 from localshapley.problem.posing import pose
@@ -63,10 +66,29 @@ class TestSelect:
         chosen = ls.select(*DATA, model=TREE, support=Nearest(6))
         worth = [naive.taught(supports, v, [z]) - naive.taught(supports, v, []) for z in range(40)]
         assert chosen.worth == pytest.approx(worth)
-        steps = naive.climb(supports, v, np.flatnonzero(chosen.worth >= 0), chosen.worth, 40)
+        steps = naive.climb([supports], v, np.flatnonzero(chosen.worth >= 0), DATA[1], 40)
         assert chosen.order[: chosen.n_gained].tolist() == [z for z, _ in steps]
         assert chosen.gains[: chosen.n_gained] == pytest.approx([gain for _, gain in steps])
         assert chosen.stopped == "nothing more is gained"
+
+    def test_the_first_rows_are_those_that_teach_most_in_wider_supports(self):
+        posed = [pose(*DATA, model=TREE, support=Close(times)).graph for times in (4, 2, 1)]
+        supports = [[graph.support(t).tolist() for t in range(15)] for graph in posed]
+        v = cache(confidence_of(TREE, *DATA))
+        chosen = ls.select(*DATA, model=TREE, n=8)
+        candidates = np.flatnonzero(chosen.worth >= 0)
+        steps = naive.climb(supports, v, candidates, DATA[1], 8)
+        assert chosen.order[: chosen.n_gained].tolist() == [z for z, _ in steps]
+        assert chosen.gains[: chosen.n_gained] == pytest.approx([gain for _, gain in steps])
+        assert [z for z, _ in steps] != [z for z, _ in naive.climb(supports[-1:], v, candidates, DATA[1], 8)]
+
+    def test_classes_keep_their_shares_from_the_first_row_on(self):
+        X, y = three_groups()
+        X, y = X[5:], y[5:]  # 15, 20, 20
+        chosen = ls.select(X, y, model="svm", cv=5, support=Nearest(5), n=6)
+        assert chosen.n_gained == 6
+        assert chosen.to_frame()["label"].value_counts().to_dict() == {"a": 2, "b": 2, "c": 2}
+        assert sorted(chosen.to_frame()["label"][:3]) == ["a", "b", "c"]
 
     def test_gains_add_up_to_what_the_rows_teach(self):
         supports, v = supports_of(6, *DATA, model=TREE), confidence_of(TREE, *DATA)
@@ -95,7 +117,7 @@ class TestSelect:
         supports = supports_of(5, X, y, model=TREE, cv=folds)
         chosen = ls.select(X, y, model=TREE, cv=folds, support=Nearest(5))
         v = confidence_of(TREE, X, y, X, y)
-        steps = naive.climb(supports, v, np.flatnonzero(chosen.worth >= 0), chosen.worth, 30)
+        steps = naive.climb([supports], v, np.flatnonzero(chosen.worth >= 0), y, 30)
         assert chosen.order[: chosen.n_gained].tolist() == [z for z, _ in steps]
         assert all(t not in support for t, support in enumerate(supports))
 
@@ -179,6 +201,12 @@ class TestOthers:
         for k in (3, 6, 9):
             assert np.bincount(self.codes[order[:k]]).tolist() == [2 * k // 3, k // 3]
 
+    def test_shares_are_those_of_harmless_rows(self):
+        harmless = np.array([True] * 4 + [False] * 4 + [True] * 4)
+        order = _in_balance([], np.zeros(12), harmless, self.codes, seed=0)
+        for k in (2, 4, 6, 8):
+            assert np.bincount(self.codes[order[:k]]).tolist() == [k // 2, k // 2]
+
     def test_what_was_taken_counts(self):
         order = _in_balance([0, 1, 2, 3], np.zeros(12), np.ones(12, dtype=bool), self.codes, seed=0)
         assert self.codes[order[:2]].tolist() == [1, 1]
@@ -230,17 +258,17 @@ class TestPrune:
 class TestLimits:
     def test_a_budget_is_never_exceeded_and_what_is_left_follows(self):
         whole = ls.select(*DATA, model="tree")
-        for budget in (40, 60, whole.cost.trainings - 1):
+        for budget in (120, 160, whole.cost.trainings - 1):
             part = ls.select(*DATA, model="tree", budget=budget)
             assert part.cost.trainings <= budget
             assert part.stopped == f"budget of {budget} trainings"
             assert part.order[: part.n_gained].tolist() == whole.order[: part.n_gained].tolist()
-            assert 0 < part.n_gained < whole.n_gained or budget > 60
+            assert 0 < part.n_gained < whole.n_gained or budget > 160
             assert sorted(part.order) == list(range(40))
         assert ls.select(*DATA, model="tree", budget=whole.cost.trainings).stopped == "nothing more is gained"
 
     def test_a_budget_that_cannot_try_every_row_is_refused(self):
-        with pytest.raises(ls.InvalidArgumentError, match=r"budget=9 is too small: to try every row takes 3\d tr"):
+        with pytest.raises(ls.InvalidArgumentError, match=r"budget=9 is too small: to try every row takes 11\d tr"):
             ls.select(*DATA, model="tree", budget=9)
 
     def test_after_the_limit_of_time_no_row_is_taken_by_gain(self):

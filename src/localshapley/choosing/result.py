@@ -141,8 +141,9 @@ class Chosen:
 class Selection(Chosen):
     """Rows in the order in which they were taken: `table.loc[chosen.index]` gives them.
 
-    Each of the first `n_gained` rows was the one that added most to what the rows before it teach. After them nothing
-    more is gained, and rows follow at random with the classes in balance; those that do harm come last.
+    Each of the first `n_gained` rows was the one of its class that added most to what the rows before it teach. After
+    them nothing more is gained, and rows follow at random with the classes in balance; those that do harm come last.
+    Gains are those in the supports of the result, also of the first rows, which larger ones chose.
 
     Attributes
     ----------
@@ -158,7 +159,7 @@ class Selection(Chosen):
 
     @property
     def n_gained(self) -> int:
-        """Number of rows that were taken because they added something."""
+        """Number of rows that were taken by gain."""
         return int((~np.isnan(self.gains)).sum())
 
     @property

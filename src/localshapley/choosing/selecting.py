@@ -11,7 +11,7 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.choosing.climbing import Descent
-from localshapley.choosing.close import Close
+from localshapley.choosing.close import WIDER, Close
 from localshapley.choosing.comparing import Question
 from localshapley.choosing.harm import harmless
 from localshapley.choosing.result import Chosen, Pruning, Selection
@@ -21,6 +21,7 @@ from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.gcn import GCN
+from localshapley.problem.base import RowsProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Support
@@ -50,12 +51,14 @@ def select(
     """Choose the rows that teach the model most together.
 
     What a set of rows teaches is the summed score of the test rows, each predicted from those rows of the set that are
-    in its support. Rows are taken one by one, always the one that adds most; of several such rows the one that is worth
-    most alone, then the first. Where nothing more is gained the others follow in random order, with the classes in the
-    shares that they have in `y`. Rows that do harm come last: those whose label is probably wrong, as in
-    `tasks.suspects`, or could be (``p_wrong > 0.2``) and that alone make the test rows near them worse than no row at
-    all. Where numbers are predicted, or `X` holds anything but numbers, the last decides alone: of numbers, a row does
-    harm that stands out from the others by it.
+    in its support. Rows are taken one by one: the classes take turns, so that they keep their shares, and of a class
+    the row is taken that adds most; of several such rows the one that is worth most alone, then the first. A class in
+    which nothing is gained is passed over, but has one row in any case. The first rows are chosen with larger supports,
+    until the smaller ones hold some of them. Where nothing more is gained the others follow in random order, with the
+    classes in their shares. Rows that do harm come last, and do not count in these shares: those whose label is
+    probably wrong, as in `tasks.suspects`, or could be (``p_wrong > 0.2``) and that alone make the test rows near them
+    worse than no row at all. Where numbers are predicted, or `X` holds anything but numbers, the last decides alone: of
+    numbers, a row does harm that stands out from the others by it.
 
     Gains are exact for the test rows that are there; nothing is drawn. Other test rows would find other gains: each
     has its standard error over the test rows, and `n_sure` counts those that are sure. Rows are taken whether their
@@ -68,10 +71,12 @@ def select(
     n : int or float, optional
         How many rows, or which share of them, such as 0.2; by default all rows are put in order.
     support : `localshapley.supports` object, optional
-        Which rows can stand for a test row; by default its 15 nearest rows, down to 8 where
-        there are fewer than 400 rows, and 20 where numbers are predicted.
+        Which rows can stand for a test row; by default its 15 nearest rows, down to 8 where there are fewer than 400
+        rows, and 20 where numbers are predicted; of a tree, the nearest ones in its node. With classes, four times as
+        many rows choose as long as fewer than one of them is taken on average, then twice as many.
     budget : int, optional
-        Maximum number of trainings, more than there are rows. What it leaves out is not taken by gain.
+        Maximum number of trainings, more than there are rows; by default supports three times as many. What it leaves
+        out is not taken by gain.
     max_seconds : float, optional
         Take no more rows by gain after this time; each row is tried once in any case.
     progress : bool or callable, optional
@@ -200,23 +205,30 @@ class Asked:
             )
         if self.n is not None:
             count_of(self.n, n_rows_of(self.X))
-        problem = pose(
+        problem, wider = self._pose(Close() if self.support is None else self.support), []
+        if self.support is None and problem.task.codes is not None:
+            again = self if problem.folds is None else replace(self, cv=problem.folds)
+            wider = [again._pose(Close(times), judge=False).graph for times in WIDER]
+        n_rows = problem.graph.n_players
+        return Walk(problem, settings, wider), n_rows if self.n is None else count_of(self.n, n_rows)
+
+    def _pose(self, support: Support, *, judge: bool = True) -> RowsProblem:
+        return pose(
             self.X,
             self.y,
             self.X_test,
             self.y_test,
             model=self.model,
             cv=self.cv,
-            support=Close() if self.support is None else self.support,
+            support=support,
             score=self.score,
             empty=self.empty,
             seed=self.seed,
             n_jobs=self.n_jobs,
             on_error=self.on_error,
             progress=self.progress,
+            judge=judge,
         )
-        n_rows = problem.graph.n_players
-        return Walk(problem, settings), n_rows if self.n is None else count_of(self.n, n_rows)
 
     def question(self, walk: Walk, answer: Callable[[Asked], Chosen], *, removed: bool) -> Question:
         """The same question, to be asked of parts of the data."""
@@ -256,13 +268,14 @@ def _prune(asked: Asked) -> Pruning:
 
 def _climbed(walk: Walk, n: int, seed: int, later: int = 0) -> tuple[Floats, float, Ints]:
     """Take rows by gain; returns what each row is worth alone, the mean score at the start, and the other rows."""
-    codes, climb = walk.problem.task.codes, walk.begin(later)
+    codes, climbs = walk.problem.task.codes, walk.begin(later)
+    climb = climbs[-1]
     worth = climb.gains.copy()
     good = harmless(worth, walk.problem, seed, walk.settings.progress)
     if codes is None:
         climb.lower_start()
     start = climb.utility / walk.problem.graph.n_tests
-    walk.go_on(climb, n, good, worth, later)
+    walk.go_on(climbs, n, good, later)
     return worth, start, _in_balance(walk.order, worth, good, codes, seed)
 
 
@@ -272,7 +285,7 @@ def _in_balance(taken: list[int], worth: Floats, harmless: AnyArray, codes: AnyA
     rest = rest[~np.isin(rest, taken)]
     good, bad = rest[harmless[rest]], np.sort(rest[~harmless[rest]])
     if codes is not None:
-        there = np.bincount(codes)
+        there = np.bincount(codes[harmless], minlength=codes.max() + 1)
         place = pd.Series(codes[good]).groupby(codes[good]).cumcount().to_numpy()
         so_far = np.bincount(codes[taken], minlength=len(there))[codes[good]] + place
         good = good[np.argsort((so_far + 0.5) / there[codes[good]], kind="stable")]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats
+from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.choosing.climbing import Climb
 from localshapley.choosing.training import Trainings, Wanted
 from localshapley.compiling import Stopwatch, announcing_compilation, showing_compilation
 from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
 from localshapley.methods import Settings
 from localshapley.problem.base import RowsProblem
 from localshapley.progress import Progress, telling
@@ -28,6 +31,8 @@ class Walk:
     problem : RowsProblem
     settings : Settings
         Budget, limit of time, progress, and what an interruption does.
+    wider : sequence of SupportGraph, optional
+        Larger supports of the same test rows, the largest ones first, by which the first rows are chosen.
 
     Attributes
     ----------
@@ -37,7 +42,7 @@ class Walk:
         What ended it.
     """
 
-    def __init__(self, problem: RowsProblem, settings: Settings) -> None:
+    def __init__(self, problem: RowsProblem, settings: Settings, wider: Sequence[SupportGraph] = ()) -> None:
         self.problem, self.settings = problem, settings
         self.order: list[int] = []
         self.gains: list[float] = []
@@ -45,52 +50,54 @@ class Walk:
         self.stopped = ""
         bench = Bench(problem.trainer).within(settings.max_seconds)
         self.trainings, self._watch = Trainings(bench), Stopwatch(bench.clock)
+        self._wider = wider
 
-    def begin(self, later: int = 0) -> Climb:
-        """Try every row; always finished, and refused if the budget is too small for it and what comes later."""
-        climb, budget = Climb(self.problem.graph, self.trainings), self.settings.budget
-        needed = len(climb.pending) + later
+    def begin(self, later: int = 0) -> list[Climb]:
+        """Try every row; always finished, and refused if the budget is too small for it and what comes later.
+
+        Returns a climb for each of the wider supports, and last the one of the problem.
+        """
+        climbs = [Climb(graph, self.trainings) for graph in (*self._wider, self.problem.graph)]
+        needed, budget = sum(len(climb.pending) for climb in climbs) + later, self.settings.budget
         if budget is not None and needed > budget:
             raise InvalidArgumentError(
                 f"budget={budget:,} is too small: to try every row takes {counted(needed, 'training')}. Give a larger "
                 "budget, or fewer rows."
             )
-        progress = self.settings.progress
-        with announcing_compilation(progress), telling(progress, f"trying {counted(len(climb.gains), 'row')} alone"):
-            for _ in climb.train():
-                pass
-        return climb
+        n_rows, progress = self.problem.graph.n_players, self.settings.progress
+        with announcing_compilation(progress), telling(progress, f"trying {counted(n_rows, 'row')} alone"):
+            for climb in climbs:
+                for _ in climb.train():
+                    pass
+        return climbs
 
-    def go_on(self, climb: Climb, n: int, candidates: AnyArray, worth: Floats, later: int = 0) -> None:
-        """Take up to `n` rows, always the candidate of the largest gain, until nothing more is gained.
+    def go_on(self, climbs: list[Climb], n: int, candidates: AnyArray, later: int = 0) -> None:
+        """Take up to `n` rows, always the candidate of the largest gain in its class, until nothing more is gained.
 
         Parameters
         ----------
-        climb : Climb
+        climbs : list of Climb
+            All of them take the row that the first one chooses; gains are those of the last one.
         n : int
         candidates : bool array of shape (n_rows,)
-        worth : array of shape (n_rows,)
-            Of equal gains the row that is worth most is taken, then the first.
         later : int, default=0
             Trainings that the budget must leave.
         """
-        tiny = TINY * max(float(np.abs(climb.gains).max()), abs(climb.utility) / self.problem.graph.n_tests)
+        choosing = [Choice(climb, candidates, self.problem.task.codes) for climb in climbs]
         bar = Progress(self.settings.progress, n, "choosing rows")
         try:
             with bar, showing_compilation(bar, self.problem.trainer.kernels):
                 while not self.stopped:
-                    gains = np.where(candidates, climb.gains, -np.inf)
-                    best = gains.max()
-                    if best <= tiny:
+                    row = _next(choosing, self.order)
+                    if row is None:
                         self.stopped = "nothing more is gained"
                         break
-                    equal = np.flatnonzero(gains >= best - tiny)
-                    row = int(equal[worth[equal].argmax()])
                     self.order.append(row)
-                    self.gains.append(float(gains[row]))
-                    self.stderrs.append(climb.take(row))
+                    self.gains.append(float(choosing[-1].climb.gains[row]))
+                    self.stderrs.append([choice.climb.take(row) for choice in choosing][-1])
                     bar.advance(1)
-                    self.stopped = f"{counted(n, 'row')} taken" if len(self.order) == n else self._refresh(climb, later)
+                    full = f"{counted(n, 'row')} taken" if len(self.order) == n else ""
+                    self.stopped = full or self._refresh([choice.climb for choice in choosing], later)
         except KeyboardInterrupt:
             if self.settings.on_interrupt == "raise":
                 raise
@@ -114,12 +121,59 @@ class Walk:
             compile_seconds=self._watch.compile_seconds,
         )
 
-    def _refresh(self, climb: Climb, later: int) -> str:
+    def _refresh(self, climbs: list[Climb], later: int) -> str:
         """Bring the gains up to date; returns the limit that forbids it, if one does."""
         budget, limit = self.settings.budget, self.settings.max_seconds
-        if budget is not None and self.trainings.n + len(climb.pending) + later > budget:
+        pending = sum(len(climb.pending) for climb in climbs)
+        if budget is not None and self.trainings.n + pending + later > budget:
             return f"budget of {budget:,} trainings"
-        for _ in climb.train():
-            if limit is not None and self._watch.elapsed > limit:
-                return f"{self._watch.elapsed:.1f} s (limit {limit:g} s)"
+        for climb in climbs:
+            for _ in climb.train():
+                if limit is not None and self._watch.elapsed > limit:
+                    return f"{self._watch.elapsed:.1f} s (limit {limit:g} s)"
         return ""
+
+
+class Choice:
+    """Which row a climb would take next.
+
+    Classes take turns, so that they keep the shares that they have among the candidates.
+    """
+
+    def __init__(self, climb: Climb, candidates: AnyArray, codes: AnyArray | None) -> None:
+        self.climb, self._codes, self._worth = climb, codes, climb.gains.copy()
+        self._rows: list[Ints] = [np.flatnonzero(candidates)]
+        if codes is not None:
+            self._rows = [np.flatnonzero(candidates & (codes == code)) for code in np.unique(codes[candidates])]
+        self._tiny = TINY * max(float(np.abs(climb.gains).max()), abs(climb.utility) / climb.graph.n_tests)
+
+    def is_wide(self, n_taken: int) -> bool:
+        """Whether its supports hold one of so many rows, on average."""
+        return n_taken * float(self.climb.graph.support_sizes.mean()) >= self.climb.graph.n_players
+
+    def best(self, taken: list[int]) -> int | None:
+        """The row of the largest gain in the class that lacks most rows; in the next one if nothing is gained there.
+
+        A class without any row gets one in any case: alone it may gain nothing, and yet the others need it. Of equal
+        gains the row that was worth most alone is taken, then the first.
+        """
+        so_far = [int(np.isin(taken, rows).sum()) for rows in self._rows]
+        lacking = [(n + 0.5) / len(rows) for n, rows in zip(so_far, self._rows, strict=True)]
+        for turn in np.argsort(lacking, kind="stable"):
+            rows = self._rows[turn]
+            gains = self.climb.gains[rows]
+            best = gains.max()
+            if best > self._tiny or (len(self._rows) > 1 and so_far[turn] == 0):
+                equal = rows[gains >= best - self._tiny]
+                return int(equal[self._worth[equal].argmax()])
+        return None
+
+
+def _next(choosing: list[Choice], taken: list[int]) -> int | None:
+    """The row that the first climb would take; it is left for the next one once it is wide, or gains nothing more."""
+    while len(choosing) > 1:
+        row = None if choosing[0].is_wide(len(taken)) else choosing[0].best(taken)
+        if row is not None:
+            return row
+        del choosing[0]
+    return choosing[0].best(taken)

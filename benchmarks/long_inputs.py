@@ -3,8 +3,7 @@
     python benchmarks/long_inputs.py [--rows 1000000] [--by-value]
 
 Rows have 8 columns, a twentieth of the labels is wrong, and 1,000 test rows decide. `suspects` with the rows asks a
-forest and a support vector machine about each of them, which takes most of the time; `--by-value` leaves it
-out.
+forest and a support vector machine about each of them, which takes most of the time; `--by-value` leaves it out.
 """
 
 from __future__ import annotations

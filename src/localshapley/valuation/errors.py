@@ -50,7 +50,8 @@ def _half_width(v: Valuation, level: float, errors: str, *, is_picked: bool) -> 
         variance += part
         doubt += part**2 / freedom
     joint = np.divide(variance**2, doubt, out=np.full_like(variance, np.inf), where=doubt > 0)
-    half: Floats = student.ppf((1 + level) / 2, joint) * np.sqrt(variance)
+    freedoms, which = np.unique(joint, return_inverse=True)  # rows that no test row has met share theirs
+    half: Floats = student.ppf((1 + level) / 2, freedoms)[which] * np.sqrt(variance)
     return half
 
 

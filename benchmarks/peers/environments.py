@@ -31,14 +31,12 @@ def python_of(name: str) -> Path:
     python = folder / "bin" / "python"
     if not (folder / "made").is_file():
         subprocess.run([_below(NEWER.get(name, (3, 11))), "-m", "venv", "--clear", str(folder)], check=True)
-        if name == "opendataval":
-            own = subprocess.run([str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-                                 check=True, capture_output=True, text=True).stdout.strip()  # fmt: skip
-            here = Path(__file__).parent
-            lines = here.parents[1] / "src", sysconfig.get_path("purelib"), here, "import without_images"
-            Path(own, "below.pth").write_text("\n".join(map(str, lines)) + "\n", encoding="utf-8")
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PINS[name]], check=True)
         (folder / "made").touch()
+    if name == "opendataval":  # each time: another checkout may have made the environment
+        here, own = Path(__file__).resolve().parent, next(folder.glob("lib/python*/site-packages"))
+        lines = here.parents[1] / "src", sysconfig.get_path("purelib"), here, "import without_images"
+        (own / "below.pth").write_text("\n".join(map(str, lines)) + "\n", encoding="utf-8")
     return python
 
 

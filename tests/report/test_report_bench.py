@@ -246,13 +246,45 @@ def test_keys_work_in_the_box_alone_and_are_listed(opening, path):
     assert pressed.all_inner_texts() == ["Undecided\nU"]
 
 
+def test_enter_does_not_press_again_what_the_mouse_has_pressed(opening, path):
+    page = opening(path)
+    page.get_by_role("button", name="Relabel “sick”").click()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    assert progress(page) == "2 of 8 decided"
+
+
+def test_a_label_that_no_row_has_is_told(opening, path):
+    page = opening(path)
+    page.get_by_label("Another label").fill("sik")
+    page.keyboard.press("Enter")
+    assert page.locator(".told").inner_text().startswith("“sik” is a new label: no row of the table has it.")
+    page.keyboard.press("r")
+    assert not page.locator(".told").is_visible()
+
+
+def test_keys_work_after_a_link_to_the_list_and_the_end_is_told(opening, path):
+    page = opening(path)
+    page.evaluate("location.hash = '#' + document.getElementById('bench').closest('section').id")
+    for _ in range(8):
+        page.keyboard.press("k")
+    assert progress(page) == "8 of 8 decided"
+    assert page.locator(".progress .soft").inner_text() == "8 kept, 0 relabelled, 0 dropped; now save them"
+
+
 def test_the_row_is_shown_with_its_own_values_beside_its_nearest_rows(opening, path):
     page = opening(path)
     page.locator("[data-table=suspects]").get_by_role("button", name="p13").click()
     cells = page.locator(".beside tr").evaluate_all(
         "all => all.map(r => [...r.cells].map(c => c.textContent.replace(/[▲▼]/g, '')))"
     )
-    names, label, dose, note = cells[1][1:], cells[2][1:], cells[3][1:], cells[4][1:]
+    marks, label, dose, note = cells[1][1:], cells[2][1:], cells[3][1:], cells[4][1:]
+    names = [name.removesuffix(" ?") for name in marks]
+    suspects = page.locator("[data-table=suspects] .to-row").all_inner_texts()
+    assert [mark != name for mark, name in zip(marks, names, strict=True)] == [
+        name in suspects and name != "p13" for name in names
+    ]
+    assert "p31 ?" in marks  # a neighbour that is a suspect says so
     assert names[0] == "p13"
     assert len(names) == 11
     assert label == ["sick"] + [EVIL] * 5 + ["sick"] * 5

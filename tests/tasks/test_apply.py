@@ -190,6 +190,7 @@ class TestCheck:
         assert change.after - change.before > 2 * change.stderr > 0
         assert change.own_after > change.after - 0.1 > change.own_before
         assert f"80 rows that did not change: {change.before:.3f}, {change.after:.3f}: +" in str(change)
+        assert "before and after: better" in str(change)
 
     def test_rows_without_a_label_are_left_out(self):
         table = pd.DataFrame({"x": np.arange(40.0), "y": ["a"] * 20 + ["b"] * 20})

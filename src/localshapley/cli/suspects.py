@@ -65,7 +65,8 @@ def suspects(
         written = guarded_in_words(write_table(rows, out, raw=raw_csv))
     text = [verdict.number] if verdict.number else []
     if n is None:
-        text.append(f"{len(found):,} of {len(data.y):,} rows are suspected of a wrong {run.target}")
+        which = ", each more probably wrong than right (-n lists more)" if "p_wrong" in found else ""
+        text.append(f"{len(found):,} of {len(data.y):,} rows are suspected of a wrong {run.target}{which}")
     else:
         text.append(f"listed: the {len(found):,} most suspicious of {len(data.y):,} rows")
     text += [f"by class: {verdict.classes}"] if verdict.classes else []

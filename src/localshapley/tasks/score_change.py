@@ -51,11 +51,18 @@ class ScoreChange:
             gain = "the same on every row"
         return "\n".join(
             [
-                f"held-out {NAMES[self.score]} before and after",
+                f"held-out {NAMES[self.score]} before and after: {self._in_words()}",
                 f"  on the {self.n_tests:,} rows that did not change: {self.before:.3f}, {self.after:.3f}: {gain}",
-                f"  on all rows of each table: {self.own_before:.3f}, {self.own_after:.3f}",
+                f"  on all rows of each table: {self.own_before:.3f}, {self.own_after:.3f} (higher in any case, if new "
+                "labels are what a model suggests)",
             ]
         )
+
+    def _in_words(self) -> str:
+        gain = self.after - self.before
+        if abs(gain) <= 2 * self.stderr or gain == 0:
+            return "no difference beyond two standard errors"
+        return "better" if gain > 0 else "worse"
 
 
 def score_change(X: Any, labels: pd.Series, mended: pd.Series, *, model: Any, cv: Any, seed: int) -> ScoreChange:

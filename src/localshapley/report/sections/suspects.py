@@ -55,7 +55,7 @@ def _command(rows: Rows, file: str | None) -> str:
     if file is not None:
         table, mended = (quote(text(name)) for name in (file, f"{Path(file).stem}-mended{Path(file).suffix}"))
     named = f" --id {quote(text(rows.name))}" if rows.ids.name not in (None, "row") else ""
-    return f"localshapley apply {table} decisions.csv --target {quote(text(rows.label))}{named} --out {mended}"
+    return f"localshapley apply {table} decisions.csv --target {quote(text(rows.label))}{named} --out {mended} --check"
 
 
 def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:

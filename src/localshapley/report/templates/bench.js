@@ -144,6 +144,7 @@ function startBench({ make, show }, list, data) {
     const i = chosen.indexOf(current);
     if (kind !== null) current = chosen[i + 1] || (list.matches(mark(suspect)) ? current : chosen[i - 1] || current);
     changed();
+    if (kind === "relabel" && !data.numbers && !data.labels.includes(wanted)) announce(`“${wanted}” is a new label: no row of the table has it. Undo it with Z if that is a slip.`, true);
   }
 
   function undo() {
@@ -198,7 +199,7 @@ function startBench({ make, show }, list, data) {
     suspects.forEach((suspect) => { const record = decided(suspect); if (record) n[record[1]]++; });
     const done = n.keep + n.relabel + n.drop;
     count.textContent = `${done} of ${rows.length} decided`;
-    counts.textContent = done ? `${n.keep} kept, ${n.relabel} relabelled, ${n.drop} dropped` : "";
+    counts.textContent = done ? `${n.keep} kept, ${n.relabel} relabelled, ${n.drop} dropped${done === rows.length ? "; now save them" : ""}` : "";
     bar.value = done;
     saving.disabled = choices.size === 0;
     undoing.disabled = past.length === 0;
@@ -240,13 +241,14 @@ function startBench({ make, show }, list, data) {
       ["this row", [suspect.own]], [data.numbers ? "nearest rows" : `nearest with another ${what}`, suspect.against], [`nearest with the same ${what}`, suspect.alike],
     ].filter(([, some]) => some.length);
     const every = groups.flatMap(([, some]) => some), lines = [];
+    const isSuspect = (z) => z !== suspect.own && byName.has(data.names[z]);
     const line = (name, cells) => make("tr", {}, Object.assign(make("th", { scope: "row", title: name }, name)), ...cells);
     if (data.images.length) lines.push(line("", every.map((z) => make("td", {}, make("img", { src: `data:image/png;base64,${data.images[z]}`, alt: `image of row ${data.names[z]}` })))));
     if (data.own.length) lines.push(line(target, every.map((z) => make("td", { dir: "auto", className: data.own[z] === suspect.label ? "" : "other" }, make("b", {}, data.own[z])))));
     const shown = wide ? data.columns.length : Math.min(FEW, data.columns.length);
     for (let j = 0; j < shown; j++) lines.push(line(data.columns[j][0], every.map((z) => makeCell(data.cells[z][j], data.cells[suspect.own][j], data.columns[j][1]))));
     const top = make("tr", {}, make("td"), ...groups.map(([name, some]) => make("th", { scope: "colgroup", colSpan: some.length }, name)));
-    const names = make("tr", {}, make("td"), ...every.map((z) => make("th", { scope: "col", dir: "auto", title: data.names[z] }, data.names[z])));
+    const names = make("tr", {}, make("td"), ...every.map((z) => make("th", { scope: "col", dir: "auto", title: isSuspect(z) ? `${data.names[z]}, itself a suspect` : data.names[z] }, data.names[z], ...(isSuspect(z) ? [make("small", {}, " ?")] : []))));
     const table = make("table", {}, make("thead", {}, top, names), make("tbody", {}, ...lines));
     let first = 1;
     for (const [, some] of groups) { for (const one of table.rows) if (one !== top) one.cells[first].classList.add("first"); first += some.length; }
@@ -334,9 +336,12 @@ function startBench({ make, show }, list, data) {
       if (!keys[key] || moves) return;
       event.preventDefault();
       keys[key]();
-      if (document.activeElement.disabled) card.focus({ preventScroll: true });
+      const at = document.activeElement;  // Enter must not press a button again that a mouse has pressed before
+      if (at.disabled || (at !== other && decisions.contains(at))) card.focus({ preventScroll: true });
     });
   }
+  const section = head.closest("section");
+  addEventListener("hashchange", () => { if (section && location.hash === `#${section.id}`) card.focus({ preventScroll: true }); });
   addEventListener("storage", (event) => { if (event.key === data.key) { store.load(); refresh(); } });
 
   store.load();

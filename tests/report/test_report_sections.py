@@ -222,7 +222,7 @@ class TestFindings:
         summary = summarise(v, suspects=suspects_of(v), mending=unsure)
         page = render(json.loads(json.dumps(summary)))
         assert "acting on the list makes no measurable difference: accuracy changes by +1.0 points" in page
-        assert "<strong>no change</strong>of accuracy that is sure with the suggested labels" in page
+        assert "<strong>no sure change</strong>of accuracy with the suggested labels" in page
         assert "On the 80 of them that are not suspected, the changes are +1.0 points and +2.0 points." in page
         assert "Expect less" not in page
 

@@ -102,7 +102,7 @@ def _tile_of_mending(mending: Mending) -> tuple[str, str]:
     if gain == low == high == 0:
         return "no change", f"of {name} {measured}: no row is predicted better or worse"
     if low <= 0 <= high:
-        return "no change", f"of {name} that is sure {measured}: {_gain(gain, mending.score)} ({interval})"
+        return "no sure change", f"of {name} {measured}: {_gain(gain, mending.score)} ({interval})"
     return _gain(gain, mending.score), f"of {name} {measured} ({interval})"
 
 

@@ -13,7 +13,7 @@ from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Int
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.cells import Cells
 from localshapley.games import SupportGraph
-from localshapley.kernels.threads import in_threads
+from localshapley.inputs.threads import in_threads
 
 SHARED = 2**13
 """Rows from which on threads share the work of listing their games."""

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import Tuning
-from localshapley.kernels.threads import in_threads
+from localshapley.inputs.threads import in_threads
 
 
 def subtract_nearness(

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
-from localshapley.kernels.threads import in_threads
+from localshapley.inputs.threads import in_threads
 
 CELLS_AT_ONCE, NUMBERS_AT_ONCE = 2**20, 2**19
 """Cells of a table that are digested together, which bounds the memory that it takes."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError
-from localshapley.kernels.threads import in_threads
+from localshapley.inputs.threads import in_threads
 
 LARGEST = 1e150
 """Sums of squares of numbers up to this are finite, however many there are."""

@@ -16,7 +16,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.graphs import NodeData
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
-from localshapley.kernels.threads import switching_soon
+from localshapley.inputs.threads import switching_soon
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.trainer import Trained

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from localshapley.kernels.threads import SOON, in_threads, switching_soon
+from localshapley.inputs.threads import SOON, in_threads, switching_soon
 
 
 def test_results_come_in_the_order_of_the_parts():

@@ -285,6 +285,7 @@ def test_the_row_is_shown_with_its_own_values_beside_its_nearest_rows(opening, p
         name in suspects and name != "p13" for name in names
     ]
     assert "p31 ?" in marks  # a neighbour that is a suspect says so
+    assert page.get_by_text("A row with “?” is itself a suspect.").is_visible()
     assert names[0] == "p13"
     assert len(names) == 11
     assert label == ["sick"] + [EVIL] * 5 + ["sick"] * 5

@@ -155,9 +155,8 @@ def _measured(m: Mending) -> str:
     clear = ""
     if m.unsuspected is not None:
         drop, relabel = (_gain(gain, m.score) for gain, _, _ in m.unsuspected.gains.values())
-        clear = (
-            f" On the {m.unsuspected.n_tests:,} of them that are not suspected, the changes are {drop} and {relabel}."
-        )
+        which = "that most lists made for this do not suspect" if m.apart else "that are not suspected"
+        clear = f" On the {m.unsuspected.n_tests:,} of them {which}, the changes are {drop} and {relabel}."
     return (
         f"What mending brings, measured by training again: {m.sentence}.{flattered} They keep their labels, wrong "
         f"ones too, which makes a real gain look smaller.{clear} The intervals are about other held-out rows, not "

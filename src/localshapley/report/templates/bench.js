@@ -114,9 +114,10 @@ function startBench({ make, show }, list, data) {
   beside.setAttribute("aria-label", "The row beside its nearest rows");
   const more = make("button", { type: "button", className: "button", onclick: () => { wide = !wide; compare(now()); } });
   const left = make("span", { className: "soft" }, data.columns.length < data.n_columns ? ` ${data.columns.length} of ${data.n_columns} columns fit into this page.` : "");
+  const legend = make("p", { className: "soft" }, "Coloured cells are half a standard deviation or more (darker: one and a half) above ▲ or below ▼ this row, or another text. A row with “?” is itself a suspect.");
   const spoken = make("p", { className: "unseen" });
   spoken.setAttribute("aria-live", "polite");
-  const inside = make("div", {}, make("div", { className: "claims" }, ...pictures, make("div", {}, title, claim, facts, texts)), decisions, beside, make("p", {}, more, left));
+  const inside = make("div", {}, make("div", { className: "claims" }, ...pictures, make("div", {}, title, claim, facts, texts)), decisions, beside, legend, make("p", {}, more, left));
   const nothing = make("p", { hidden: true }, "No row fits the filters above.");
   const card = make("div", { className: "bench card", tabIndex: -1 },
     make("div", { className: "turn" }, back, where, next), nothing, inside, spoken);
@@ -253,7 +254,7 @@ function startBench({ make, show }, list, data) {
     let first = 1;
     for (const [, some] of groups) { for (const one of table.rows) if (one !== top) one.cells[first].classList.add("first"); first += some.length; }
     beside.replaceChildren(table);
-    beside.hidden = lines.length === 0;
+    beside.hidden = legend.hidden = lines.length === 0;
     more.hidden = data.columns.length <= FEW;
     more.textContent = wide ? `Show the first ${FEW} columns` : `Show all ${data.columns.length} columns`;
   }

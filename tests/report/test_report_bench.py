@@ -266,6 +266,7 @@ def test_a_label_that_no_row_has_is_told(opening, path):
 def test_keys_work_after_a_link_to_the_list_and_the_end_is_told(opening, path):
     page = opening(path)
     page.evaluate("location.hash = '#' + document.getElementById('bench').closest('section').id")
+    page.wait_for_function("document.activeElement.getAttribute('aria-label') === 'One suspect'")
     for _ in range(8):
         page.keyboard.press("k")
     assert progress(page) == "8 of 8 decided"

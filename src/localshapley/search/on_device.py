@@ -119,11 +119,8 @@ class Nearest(Passing):
     def _tighten(self) -> None:
         """Sink the limits to what has been found, and drop what does not pass them any more; see `best.Best`."""
         query, row, product, upper = (torch.cat(parts) for parts in zip(*self._found, strict=True))
-        order = torch.sort(upper, stable=True).indices  # rows came in the order of their numbers
-        order = order[torch.sort(query[order], stable=True).indices]
+        order, counts, first = _by_query(query, len(self.raw), upper)  # rows came in the order of their numbers
         query, row, product, upper = query[order], row[order], product[order], upper[order]
-        counts = torch.bincount(query, minlength=len(self.raw))
-        first = torch.cumsum(counts, 0) - counts
         enough = torch.nonzero(counts >= self._k).ravel()
         kth = upper[first[enough] + self._k - 1] + (-WHOLE_STEP if self.way.exact else self._twice[enough])
         self.limit[enough] = torch.minimum(self.limit[enough], kth)
@@ -143,11 +140,7 @@ class Nearest(Passing):
             pairs = query.cpu().numpy(), row.cpu().numpy()
             return best_of(len(self.raw), self._k, *pairs, measure(X, self.raw, *pairs[::-1], *EUCLIDEAN))
         away = _measured(X, self.raw, row, query)
-        order = torch.sort(row, stable=True).indices
-        for key in (away, query):
-            order = order[torch.sort(key[order], stable=True).indices]
-        counts = torch.bincount(query, minlength=len(self.raw))
-        first = torch.cumsum(counts, 0) - counts
+        order, _, first = _by_query(query, len(self.raw), away, row)
         taken = order[first[:, None] + torch.arange(self._k, device=order.device)]
         return Neighbours(away[taken].cpu().numpy(), row[taken].cpu().numpy())
 
@@ -177,6 +170,17 @@ class Inside(Passing):
     def result(self) -> list[Indices]:
         """The rows within the radius of each query, in the order of their numbers."""
         return by_query(len(self.raw), self._found)
+
+
+def _by_query(
+    query: torch.Tensor, n_queries: int, *keys: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The order of pairs by query, then by the keys; how many each query has, and where they begin."""
+    order = torch.arange(len(query), device=query.device)
+    for key in (*keys[::-1], query):
+        order = order[torch.sort(key[order], stable=True).indices]
+    counts = torch.bincount(query, minlength=n_queries)
+    return order, counts, torch.cumsum(counts, 0) - counts
 
 
 def _measured(X: AnyArray, queries: AnyArray, row: torch.Tensor, query: torch.Tensor) -> torch.Tensor:

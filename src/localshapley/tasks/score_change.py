@@ -60,7 +60,7 @@ class ScoreChange:
 
     def _in_words(self) -> str:
         gain = self.after - self.before
-        if abs(gain) <= 2 * self.stderr or gain == 0:
+        if abs(gain) <= 2 * self.stderr:
             return "no difference beyond two standard errors"
         return "better" if gain > 0 else "worse"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ Ints: TypeAlias = NDArray[np.int64]  # offsets, counts
 Indices: TypeAlias = NDArray[np.int32]  # players, test rows, games
 Masks: TypeAlias = NDArray[np.uint64]
 AnyArray: TypeAlias = NDArray[Any]
+A = TypeVar("A", bound=AnyArray)
 
 # Arrays that belong together travel as plain tuples: the cache of compiled code holds the classes of named ones, and
 # fails where a later version renames one.
@@ -69,3 +70,16 @@ def chosen_lists(indptr: Ints, values: AnyArray, which: Ints) -> tuple[Ints, Any
     sizes = np.diff(indptr)[which]
     new = offsets(sizes)
     return new, values[np.repeat(indptr[which] - new[:-1], sizes) + np.arange(new[-1])]
+
+
+def scattered(some: A, where: AnyArray, n: int, axis: int = 0) -> A:
+    """Entries for some of `n` places along an axis, with zeros for the others.
+
+    >>> scattered(np.array([5, 7]), np.array([1, 3]), 4)
+    array([0, 5, 0, 7])
+    """
+    shape = list(some.shape)
+    shape[axis] = n
+    out = np.zeros(shape, dtype=some.dtype)
+    out[(slice(None),) * axis + (where,)] = some
+    return out  # type: ignore[return-value]

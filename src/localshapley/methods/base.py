@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Singles
+from localshapley.arrays import Floats, Singles, scattered
 from localshapley.games import SupportGraph
 from localshapley.stopping import Look, Rule
 from localshapley.supports.base import Support
@@ -189,7 +189,7 @@ class Run(ABC):
         if not 1 < len(met) < FEW_MET * sums.shape[2]:
             return bundles.spread(sums, squares)
         found = bundles.spread(sums[:, :, met], None if squares is None else squares[met])
-        return scattered(found, met, sums.shape[2])
+        return None if found is None else scattered(found, met, sums.shape[2])
 
     def squares(self) -> Floats | None:
         """Sums over the test rows of the squared values to each, where test rows are told apart.
@@ -202,15 +202,6 @@ class Run(ABC):
     def notes(self) -> list[str]:
         """What a reader of the values should know."""
         return []
-
-
-def scattered(columns: Singles | None, players: AnyArray, n_players: int) -> Singles | None:
-    """Columns of some players as columns of all of them."""
-    if columns is None:
-        return None
-    out = np.zeros((n_players, columns.shape[1]), dtype=np.float32)
-    out[players] = columns
-    return out
 
 
 class Certain(Run):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Singles
+from localshapley.arrays import Floats, Singles, scattered
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.games import SupportGraph
-from localshapley.methods.base import FEW_MET, Certain, Method, scattered
+from localshapley.methods.base import FEW_MET, Certain, Method
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Parts, Solver
 from localshapley.wording import counted, in_words
@@ -119,7 +119,8 @@ class ClosedFormRun(Certain):
         met, place = np.unique(players, return_inverse=True)
         sums = bundles.sums((indptr, place.astype(np.int32)), self._by_test, bundles.of_test, len(met))
         squares: Floats = np.bincount(place, weights=self._by_test**2).astype(np.float64)
-        return scattered(bundles.spread(sums[None], squares), met, n_players)
+        found = bundles.spread(sums[None], squares)
+        return None if found is None else scattered(found, met, n_players)
 
 
 class PartsRun(Certain):

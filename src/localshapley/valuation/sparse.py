@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray
+from localshapley.arrays import A, AnyArray, scattered
 from localshapley.games import SupportGraph
 from localshapley.inputs.memory import check_memory
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 MANY_ROWS, FEW = 2**20, 0.1
 """Of more rows than these, of which less than this share is in a support, only the latter are kept."""
-A = TypeVar("A", bound=AnyArray)
 
 
 def of_all_or_few(v: Valuation) -> Valuation:
@@ -35,36 +33,24 @@ def over_all_rows(v: Valuation) -> Valuation:
     n_bytes = n_rows * (24 + 4 * sum(one.shape[1] for one in wide))
     check_memory(f"a value for each of {n_rows:,} rows", n_bytes, "keep to the rows that are in a support")
 
-    def scattered(found: A | None, axis: int = 0) -> A | None:
-        if found is None:
-            return None
-        shape = list(found.shape)
-        shape[axis] = n_rows
-        out = np.zeros(shape, dtype=found.dtype)
-        out[(slice(None),) * axis + (rows,)] = found
-        return out  # type: ignore[return-value]
+    def known(columns: A | None) -> A | None:
+        return None if columns is None else scattered(columns, rows, n_rows)
 
-    values, stderr, n_tests = scattered(v.values), scattered(v.stderr), scattered(v.n_tests)
-    assert values is not None
-    assert stderr is not None
-    assert n_tests is not None
     if history is not None:
-        by_round = [scattered(one, axis=1) for one in (history.values, history.stderr)]
-        assert by_round[0] is not None
-        assert by_round[1] is not None
-        history = replace(history, values=by_round[0], stderr=by_round[1])
+        by_round = (scattered(one, rows, n_rows, axis=1) for one in (history.values, history.stderr))
+        history = replace(history, values=next(by_round), stderr=next(by_round))
     return replace(
         v,
-        values=values,
-        stderr=stderr,
-        n_tests=n_tests,
+        values=scattered(v.values, rows, n_rows),
+        stderr=scattered(v.stderr, rows, n_rows),
+        n_tests=scattered(v.n_tests, rows, n_rows),
         per_test=None if v.per_test is None else _spread_out(v.per_test, rows, n_rows),
         ids=None,
         among=None,
         origin=None,
-        spread=scattered(v.spread),
-        spread_tests=scattered(v.spread_tests),
-        spread_seed=scattered(v.spread_seed),
+        spread=known(v.spread),
+        spread_tests=known(v.spread_tests),
+        spread_seed=known(v.spread_seed),
         history=history,
         games=None if v.games is None else _among_all(v.games, rows, n_rows),
         counted=None,

@@ -43,6 +43,20 @@ PAPER_FIDELITY = {"WKNN": (0.839, 0.840), "GNN": (0.516, 0.376)}  # of the other
 EVALUATIONS = {name: int(cost["global-mc"][1]) for name, cost in PAPER_COST.items()}
 """Scores of a model on a test row that the paper's global values took."""
 
+OURS = "LSMR-A"
+METHODS = ("global-mc", "tmc", "complementary", "local-mc", "pivot", OURS)
+RATES = {
+    "WKNN": (540_000, 350_000, 400, 8_000_000, 125_000, 240_000),
+    "DT": (75_000, 31_000, 32_000, 125_000, 160_000, 105_000),
+    "SVM": (7_500, 5_400, 5_200, 53_000, 38_000, 45_000),
+    "GNN": (540, 310, 310, 1_080, 1_350, 1_100),
+    "GNN, few": (1_320, 650, 1_060, 1_380, 1_220, 2_380),
+    "GNN, GPU": (5_000, 3_000, 3_000, 60_000, 60_000, 60_000),
+    "quick": (100, 100, 100, 100, 100, 100),
+}
+"""Trainings a second by method, measured once on two cores. They turn limits in seconds into limits in trainings, so
+that no result depends on how fast a machine is."""
+
 
 @dataclass
 class Workload:
@@ -63,6 +77,8 @@ class Workload:
         What `value` is called with.
     variants : dict
         Other ways to make local values of this workload: settings of `value` by name.
+    rates : str
+        Which of `RATES` its limits go by; that of its name by default.
     """
 
     name: str
@@ -76,6 +92,7 @@ class Workload:
     model: Any = None
     support: Any = None
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rates: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -86,6 +103,10 @@ class Workload:
         """Permutations of all rows that make at least the paper's number of evaluations; an even number."""
         return 2 * -(-EVALUATIONS[self.name] // (2 * (self.n_rows - 1) * self.n_tests))
 
+    def limit(self, seconds: float, method: str = OURS) -> int:
+        """Trainings of a method that take about so many seconds on two cores."""
+        return round(seconds * RATES[self.rates or self.name][METHODS.index(method)])
+
 
 def tabular(
     name: str,
@@ -95,6 +116,7 @@ def tabular(
     support: Any,
     notes: list[str] | None = None,
     score: str = "accuracy",
+    rates: str = "",
 ) -> Workload:
     """A workload of rows; utility is accuracy, as in the paper's code, if nothing else is said."""
     X, y, X_test, y_test = data
@@ -109,7 +131,9 @@ def tabular(
         settings = {"model": model, "support": support, "score": score, "progress": False, **settings}
         return ls.value(X, y, X_test, y_test, **settings)
 
-    return Workload(name, title, value, accuracy, y, len(y_test), notes or [], (X, y, X_test, y_test), model, support)
+    return Workload(
+        name, title, value, accuracy, y, len(y_test), notes or [], (X, y, X_test, y_test), model, support, rates=rates
+    )
 
 
 def wknn(quick: bool, seed: int = 0) -> Workload:
@@ -123,7 +147,9 @@ def wknn(quick: bool, seed: int = 0) -> Workload:
         data = ls.datasets.load("digits", seed=seed)
         rows, tests = slice(None, 100), slice(None, 40)
         digits = (data.X[rows], data.y[rows], data.X_test[tests], data.y_test[tests])
-        return tabular("WKNN", "weighted KNN, digits (quick)", digits, model, support, score="confidence")
+        return tabular(
+            "WKNN", "weighted KNN, digits (quick)", digits, model, support, score="confidence", rates="quick"
+        )
     data = ls.datasets.load("mnist", seed=seed)
     note = (
         "Weighted KNN: rows are pixels and the score is the confidence in the true class. The paper speaks of an "
@@ -139,7 +165,8 @@ def tree(quick: bool, seed: int = 0) -> Workload:
     low, high = (8, 12) if quick else (30, 50)
     support = ls.supports.Given(parents_of_leaves(*data[:3], low, high))
     title = "trees, Iris" + (" (quick: supports of 8 to 12)" if quick else "")
-    return tabular("DT", title, data, DecisionTreeClassifier(random_state=0), support)
+    rates = "quick" if quick else "DT"
+    return tabular("DT", title, data, DecisionTreeClassifier(random_state=0), support, rates=rates)
 
 
 def parents_of_leaves(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, low: int, high: int) -> list[np.ndarray]:
@@ -156,27 +183,28 @@ def parents_of_leaves(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, low: int
     return supports
 
 
+def within(limit: int, tol: float) -> dict[str, Any]:
+    """Arguments of `value` for a run to a relative error that takes no more trainings than the limit."""
+    return {"stop": ls.stopping.RelativeError(tol) | ls.stopping.Trainings(limit)}
+
+
 @dataclass(frozen=True)
-class Limit:
-    """How long a run may take: seconds or, where results must not depend on the machine, trainings."""
+class OutOfReach(ls.stopping.Rule):
+    """Gives up if a run would need more than 1.5 times its limit, by a twentieth of it, and 1,500 trainings."""
 
-    seconds: float | None = None
-    trainings: int | None = None
+    limit: int
+    times_more: Callable[[Any], float]
+    """How many times the trainings so far are needed; NaN if that cannot be said."""
 
-    def settings(self, tol: float | None = None, stop: Any = None) -> dict[str, Any]:
-        """Arguments of `value` for a run to a relative error, or to a rule, within the limit."""
-        rule = ls.stopping.RelativeError(tol) if stop is None else stop
-        if self.trainings is None:
-            return {"stop": rule, "max_seconds": self.seconds}
-        return {"stop": rule | ls.stopping.Trainings(self.trainings)}
+    def holds(self, look: Any) -> bool:
+        """Whether to give up."""
+        return (
+            look.trainings >= max(1500, self.limit / 20) and self.times_more(look) * look.trainings > 1.5 * self.limit
+        )
 
-    def times(self, factor: float) -> Limit:
-        """A longer or shorter limit."""
-        seconds = None if self.seconds is None else factor * self.seconds
-        return Limit(seconds, None if self.trainings is None else max(1, round(factor * self.trainings)))
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} seconds" if self.trainings is None else f"{self.trainings:,} trainings"
+    def reached(self, look: Any) -> str:
+        """The trainings against the limit."""
+        return f"out of reach by {look.trainings:,} trainings of at most {self.limit:,}"
 
 
 @dataclass(frozen=True)
@@ -216,16 +244,17 @@ class Cost:
     valuation: ls.Valuation
 
 
-def to_the_rule(value: Callable[..., ls.Valuation], limit: Limit, **settings: Any) -> Cost:
+def to_the_rule(value: Callable[..., ls.Valuation], limit: int, **settings: Any) -> Cost:
     """Run to the paper's rule, within a limit; again with closer looks while there is room for one only.
 
     Cost is NaN if nothing can be said from what was run.
     """
     for every in (100, 10, 2):
         rule = PapersRule(0.05, every=every)
+        give_up = OutOfReach(limit, lambda look, rule=rule: rule.times_more(look.trainings))
         started = perf_counter()
-        v = value(**limit.settings(stop=rule), **settings)
-        seconds, extrapolated = perf_counter() - started, "limit" in v.stopped
+        v = value(stop=rule | give_up, budget=limit, **settings)
+        seconds, extrapolated = perf_counter() - started, v.stopped.startswith(("budget", "out of reach"))
         times = rule.times_more(v.cost.trainings) if extrapolated else 1.0
         if not np.isnan(times):
             break
@@ -251,7 +280,8 @@ def svm(quick: bool, seed: int = 0) -> Workload:
     X, y, X_test, y_test = ls.datasets.load("breast_cancer", seed=seed)[:4]
     if quick:
         data = (X[:60], y[:60], X_test[:20], y_test[:20])
-        return tabular("SVM", "RBF-SVM, Breast Cancer (quick)", data, SVC(), ls.supports.Kernel(0.5, max_size=12))
+        few = ls.supports.Kernel(0.5, max_size=12)
+        return tabular("SVM", "RBF-SVM, Breast Cancer (quick)", data, SVC(), few, rates="quick")
     return tabular("SVM", "RBF-SVM, Breast Cancer", (X, y, X_test, y_test), SVC(), ls.supports.Kernel(0.5))
 
 

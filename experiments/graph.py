@@ -12,11 +12,11 @@ from scipy import sparse
 import localshapley as ls
 from common import Workload, svm, tree, wknn
 
-REDUCED = (300, 150)
-"""Training and test nodes where there is no GPU."""
+REDUCED, FEW = (300, 150), (80, 40)
+"""Training and test nodes where there is no GPU; fewer where every method is to come to its end."""
 
 
-def gnn(quick: bool, seed: int = 0) -> Workload:
+def gnn(quick: bool, seed: int = 0, nodes: tuple[int, int] = REDUCED) -> Workload:
     """Values of nodes; the whole of Cora on a GPU, a part of it elsewhere, made-up communities if quick.
 
     The seed makes other communities, or takes another part; the whole of Cora has one split only.
@@ -28,16 +28,16 @@ def gnn(quick: bool, seed: int = 0) -> Workload:
         "training node, so that a test node counts once for every ego network that it is in."
     ]
     if quick:
-        graph, title = communities(seed=seed), "GCN, made-up communities (quick)"
+        graph, title, rates = communities(seed=seed), "GCN, made-up communities (quick)", "quick"
     else:
-        graph, title = ls.datasets.load("cora"), "GCN, Cora"
+        graph, title, rates = ls.datasets.load("cora"), "GCN, Cora", "GNN, GPU"
         if not torch.cuda.is_available():
-            graph = part_of(graph, *REDUCED, seed)
+            graph, rates = part_of(graph, *nodes, seed), "GNN" if nodes == REDUCED else "GNN, few"
             notes.append(
-                f"GCN: without a GPU a part of Cora is taken, {REDUCED[0]} training and {REDUCED[1]} test nodes "
-                "around each other; the whole of it is in [Cora](cora.md)."
+                f"GCN: without a GPU a part of Cora is taken, {nodes[0]} training and {nodes[1]} test nodes "
+                "around each other; the pages of [the whole of it](gpu/cora.md) are made on a GPU."
             )
-            title = f"GCN, {sum(REDUCED)} nodes of Cora"
+            title = f"GCN, {sum(nodes)} nodes of Cora"
     adjacency, X, y, train, test = graph[:5]
     model = ls.models.GCN(epochs=10 if quick else 20)
 
@@ -49,7 +49,9 @@ def gnn(quick: bool, seed: int = 0) -> Workload:
         return accuracy_of(adjacency, X, y, train[rows], test, ls.models.GCN(epochs=10 if quick else 200))
 
     variants = {"LSMR-A, the paper's games": {"games": "train"}}
-    return Workload("GNN", title, value, accuracy, y[train], len(test), notes, graph, model, variants=variants)
+    return Workload(
+        "GNN", title, value, accuracy, y[train], len(test), notes, graph, model, variants=variants, rates=rates
+    )
 
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {"WKNN": wknn, "DT": tree, "SVM": svm, "GNN": gnn}

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from common import Limit, arguments, panels, write
+from common import arguments, panels, write
 
 METHODS = ("suspects", "LSMR-A", "local-mc", "global-mc", "tmc", "complementary", "loo", "KNN-Shapley", "random")
 
@@ -28,7 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     names = ("breast_cancer",) if args.quick else ("breast_cancer", "digits")
     levels = (0.1,) if args.quick else (0.05, 0.1, 0.2)
     n_rows, n_tests, seeds = (80, 30, range(2)) if args.quick else (300, 150, range(3))
-    limit = Limit(trainings=5000) if args.quick else Limit(seconds=5)
+    limit = 5_000 if args.quick else 20_000
     rows, curves = [], {}
     for name in names:
         for model_name, model in (
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
         f"{n_rows} training rows with flipped labels, {n_tests} clean test rows; mean over {len(seeds)} seeds. Rows "
         "are ranked by their value, lowest first; *suspects* is this library's ranking for the purpose "
         "(`tasks.suspects`, with the rows). Sampled methods run to a relative error of 0.2, or "
-        f"{limit}."
+        f"{limit:,} trainings."
     )
     best = table.loc[table.groupby(["data", "model", "flipped"])["average precision"].idxmax()]
     mean_of = table.groupby("method")["average precision"].mean().sort_values(ascending=False)
@@ -85,7 +85,7 @@ def at_true_number(truth: np.ndarray, suspicion: np.ndarray) -> float:
 
 
 def scores(
-    name: str, model: Any, level: float, n_rows: int, n_tests: int, seed: int, limit: Limit
+    name: str, model: Any, level: float, n_rows: int, n_tests: int, seed: int, limit: int
 ) -> dict[str, np.ndarray]:
     """Suspicion of every row by every method, and which labels are flipped."""
     data = ls.datasets.load(name, seed=seed)
@@ -111,7 +111,7 @@ def scores(
     order[np.asarray(ranked)] = np.arange(len(y))[::-1]
     found["suspects"] = order
     for method in ("local-mc", "global-mc", "tmc", "complementary"):
-        found[method] = -values(method=method, **limit.settings(tol=0.2)).values
+        found[method] = -values(method=method, tol=0.2, budget=limit).values
     found["loo"] = -values(method="loo").values
     found["random"] = -values(method="random").values
     found["KNN-Shapley"] = -ls.baselines.knn_shapley(X, y, X_test, y_test, n_neighbors=5).values

@@ -18,11 +18,11 @@ import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import PAPER_FIDELITY, Limit, Workload, arguments, fidelity, panels, write
+from common import PAPER_FIDELITY, Workload, arguments, fidelity, panels, within, write
 from graph import WORKLOADS
 
-LIMIT = Limit(seconds=120)
-"""What local values may take."""
+LIMIT = 120.0
+"""Seconds on two cores whose trainings local values may take."""
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -63,8 +63,7 @@ def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], n
     paper = PAPER_FIDELITY.get(workload.name, (np.nan, np.nan))
     for name, settings in {"": {}, **workload.variants}.items():
         started = perf_counter()
-        limit = Limit(trainings=3000) if quick else LIMIT
-        local = workload.value(**limit.settings(tol=0.05), **settings)
+        local = workload.value(**within(workload.limit(30 if quick else LIMIT), 0.05), **settings)
         pearson, spearman = fidelity(local.values, reference)
         row = {
             "workload": workload.title + (f": {name}" if name else ""),

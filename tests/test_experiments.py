@@ -169,12 +169,12 @@ def test_ours_needs_the_fewest_trainings(quick):
 
 def test_cost_to_the_papers_rule_is_extrapolated_by_the_change():
     common = experiment("common")
-    draws = 1 + 6 * np.random.default_rng(0).normal(size=(20_000, 50))  # of 50 players, three trainings each
+    draws = 1 + 12 * np.random.default_rng(0).normal(size=(20_000, 50))  # of 50 players, three trainings each
     draws[:, :20] = 0  # players of no value change nothing, and count in the mean
     means = np.cumsum(draws, axis=0)[99::100] / np.arange(100, 20_001, 100)[:, None]  # at every look
 
-    def value(stop, max_seconds):
-        n_looks, stopped = int(max_seconds), f"{max_seconds} s (limit {max_seconds} s)"
+    def value(stop, budget):
+        n_looks, stopped = budget // 300, f"budget of {budget:,} trainings"
         for k in range(n_looks):
             previous = means[k - 1] if k else None
             n = 100 * (k + 1)
@@ -186,11 +186,17 @@ def test_cost_to_the_papers_rule_is_extrapolated_by_the_change():
                 break
         return SimpleNamespace(stopped=stopped, cost=SimpleNamespace(trainings=300 * n_looks, draws=0))
 
-    whole, part, little = (common.to_the_rule(value, common.Limit(seconds=limit)) for limit in (200, 3, 1))
+    whole, part, little = (common.to_the_rule(value, limit) for limit in (60_000, 1200, 300))
     assert not whole.extrapolated
     assert part.extrapolated
     assert part.trainings == pytest.approx(whole.trainings, rel=0.3)
     assert np.isnan(little.trainings)
+    given_up = common.to_the_rule(value, round(whole.trainings / 2))
+    assert given_up.extrapolated
+    assert given_up.valuation.cost.trainings == 1500  # as soon as it can be said
+    assert given_up.trainings == pytest.approx(whole.trainings, rel=0.3)
+    in_reach = common.to_the_rule(value, round(1.1 * whole.trainings))
+    assert in_reach.trainings == whole.trainings
 
 
 def test_accuracy_of_networks_that_never_saw_a_class():

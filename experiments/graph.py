@@ -38,6 +38,8 @@ def gnn(quick: bool, seed: int = 0, nodes: tuple[int, int] = REDUCED) -> Workloa
                 "around each other; the pages of [the whole of it](gpu/cora.md) are made on a GPU."
             )
             title = f"GCN, {sum(nodes)} nodes of Cora"
+        else:
+            notes.append("GCN: TMC, which trains one network after the other, is left out.")
     adjacency, X, y, train, test = graph[:5]
     model = ls.models.GCN(epochs=10 if quick else 20)
 

@@ -75,6 +75,8 @@ def all_values(workload: Workload, quick: bool) -> dict[str, ls.Valuation]:
     budget = (20 if quick else workload.permutations()) * workload.n_rows + 2
     found = {}
     for name, settings in {**METHODS, **workload.variants}.items():
+        if name in workload.left_out:
+            continue
         if name in ("global-mc", "tmc", "complementary"):
             limit = max(workload.limit(20 if quick else LIMIT, name), 2 * workload.n_rows + 2)
             settings = {"budget": min(budget, limit), **settings}

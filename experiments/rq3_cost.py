@@ -81,6 +81,8 @@ def costs(workload: Workload, quick: bool) -> list[dict[str, Any]]:
     }
     rows = []
     for name, settings in METHODS.items():
+        if name in workload.left_out:
+            continue
         limit = workload.limit(seconds, "LSMR-A" if name == "LSMR-A" else settings["method"])
         workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
         rule = to_the_rule(workload.value, limit, **settings)

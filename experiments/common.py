@@ -51,11 +51,11 @@ RATES = {
     "SVM": (7_500, 5_400, 5_200, 53_000, 38_000, 45_000),
     "GNN": (540, 310, 310, 1_080, 1_350, 1_100),
     "GNN, few": (1_320, 650, 1_060, 1_380, 1_220, 2_380),
-    "GNN, GPU": (600, 100, 600, 7_500, 7_500, 30_000),
+    "GNN, GPU": (3_000, 100, 3_000, 30_000, 30_000, 30_000),
     "quick": (100, 100, 100, 100, 100, 100),
 }
-"""Trainings a second by method, measured once on two cores (a GPU has fewer than it could, so that its pages take 20
-minutes). They turn limits in seconds into limits in trainings: no result depends on how fast a machine is."""
+"""Trainings a second by method, measured once on two cores, or on a GPU. They turn limits in seconds into limits in
+trainings, so that no result depends on how fast a machine is."""
 
 
 @dataclass

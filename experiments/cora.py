@@ -46,11 +46,10 @@ PAPER = {
     RANDOM: (np.nan, np.nan, 74.6, 79.6, np.nan),
 }
 ATTEMPTS: dict[str, dict[str, Any]] = {
-    "mean over the games of a node": {"weigh": "games"},
-    "mean over the games of a test node": {"weigh": "tests"},
+    "mean over the games of a node": {"mean": True},
     "confidence instead of accuracy": {"score": "confidence"},
     "the whole graph is seen": {"graph": "full"},
-    "the whole graph, mean over the games of a test node": {"graph": "full", "weigh": "tests"},
+    "the whole graph, mean over the games of a node": {"graph": "full", "mean": True},
     "one hop": {"support": ls.supports.Hops(1)},
     "100 epochs": {"model": ls.models.GCN(epochs=100)},
     "the paper's draws": {"method": "pivot"},
@@ -132,16 +131,16 @@ def other_graphs(quick: bool, epochs: int, settings: dict[str, Any]) -> list[dic
     return rows
 
 
-def papers_games(nodes: Any, limit: int, weigh: str = "", **settings: Any) -> ls.Valuation:
-    """Values by one game for each training node; *weigh*: their mean over the games of a node, or of a test node."""
+def papers_games(nodes: Any, limit: int, mean: bool = False, **settings: Any) -> ls.Valuation:
+    """Values by one game for each training node, added up over the games or their mean."""
     rule = ls.stopping.RelativeError(0.1) | ls.stopping.Trainings(limit)
-    v = ls.value_nodes(*nodes, games="train", stop=rule, per_test=weigh == "tests", **settings)
-    adjacency, _, _, train, test = nodes
+    v = ls.value_nodes(*nodes, games="train", stop=rule, **settings)
+    if not mean:
+        return v
+    adjacency, train = nodes[0], nodes[3]
     near = sparse.csr_array(adjacency).astype(bool) + sparse.eye_array(adjacency.shape[0], dtype=bool, format="csr")
-    near = (near @ near).tocsr().astype(np.int64)
-    if weigh == "tests":  # a test node counts once, whatever number of ego networks it is in
-        return replace(v, values=v.per_test.T @ (1 / np.maximum(near[test][:, train].sum(axis=1), 1)))
-    return replace(v, values=v.values / near[train][:, train].sum(axis=1)) if weigh == "games" else v
+    n_games = (near @ near).tocsr().astype(np.int64)[train][:, train].sum(axis=1)
+    return replace(v, values=v.values / n_games)
 
 
 def kept(path: Path, work: Callable[[], ls.Valuation]) -> dict[str, Any]:

@@ -4,6 +4,7 @@
     python experiments/results.py --fresh           # from the beginning
     python experiments/results.py --only rq1_fidelity noise
     python experiments/results.py --gpu             # the graph pages, on a GPU, into docs/results/gpu
+    python experiments/results.py --gpu --jobs 2    # two at a time: their seconds are those of a busy machine
 
 Each experiment is a process of its own. `made.json` says which sources, data and versions a page was made from, when,
 where and in how many seconds; `log.txt` has everything that was printed, from start to end.
@@ -18,10 +19,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from threading import Lock
 from time import perf_counter
+from typing import Any
 
 from common import RESULTS, commit, machine
 
@@ -31,6 +35,7 @@ EXPERIMENTS = ("rq1_fidelity", "rq2_selection", "rq3_cost", "scaling", "rq4_supp
                "reuse", "noise", "distribution_shift", "attempts")  # fmt: skip
 # The whole of Cora takes half an hour on two cores: its page is made on a GPU.
 GRAPHS = ("cora", "rq1_fidelity", "rq5_alignment", "rq2_selection", "rq3_cost")
+WRITING = Lock()
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 
 
@@ -41,13 +46,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--gpu", action="store_true", help="the graph pages alone; needs a GPU")
     parser.add_argument("--only", nargs="+", choices=[*EXPERIMENTS, "cora"], metavar="NAME", help="some of them")
+    parser.add_argument("--jobs", type=int, default=1, help="experiments at a time")
     parser.add_argument("--out", type=Path, help="folder for pages, tables and figures")
     args = parser.parse_args(argv)
     out = args.out or (RESULTS / "gpu" if args.gpu else RESULTS)
     out.mkdir(parents=True, exist_ok=True)
     names = args.only or (GRAPHS if args.gpu else EXPERIMENTS)
     options = ["--quick"] * args.quick
-    failed = [name for name in names if not made(name, out, options, graphs=args.gpu, fresh=args.fresh)]
+    with ThreadPoolExecutor(args.jobs) as pool:
+        done = list(pool.map(lambda name: made(name, out, options, graphs=args.gpu, fresh=args.fresh), names))
+    failed = [name for name, is_done in zip(names, done, strict=True) if not is_done]
     say(out, f"done, {len(names) - len(failed)} of {len(names)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return len(failed)
 
@@ -55,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 def made(name: str, out: Path, options: list[str], *, graphs: bool, fresh: bool) -> bool:
     """Whether the pages of an experiment are there: kept from before, or made now."""
     path = out / "made.json"
-    kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    kept = read(path)
     alone = ["--only", "GNN"] if graphs and name != "cora" else []
     key = fingerprint(name, [*options, *alone])
     if not fresh and kept.get(name, {}).get("key") == key and (out / f"{name}.md").is_file():
@@ -69,12 +77,18 @@ def made(name: str, out: Path, options: list[str], *, graphs: bool, fresh: bool)
     say(out, f"{name}: {f'failed with exit status {code}' if code else 'made'} after {seconds:,.0f} s")
     if code:
         return False
-    kept[name] = {"key": key, "commit": commit(), "date": today(), "machine": machine(), "seconds": round(seconds, 1)}
-    text = json.dumps(dict(sorted(kept.items())), indent=1) + "\n"
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    how = {"key": key, "commit": commit(), "date": today(), "machine": machine(), "seconds": round(seconds, 1)}
+    with WRITING:
+        text = json.dumps(dict(sorted({**read(path), name: how}.items())), indent=1) + "\n"
+        unfinished = path.with_suffix(".tmp")
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
     return True
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What is known of the pages that are there."""
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def run(command: list[str], log: Path) -> int:

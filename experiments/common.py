@@ -249,6 +249,17 @@ class Cost:
     valuation: ls.Valuation
 
 
+def capped(rule: ls.stopping.Rule, limit: int, method: str = "auto", **settings: Any) -> dict[str, Any]:
+    """Arguments of `value` for a run to a rule that takes no more trainings than the limit.
+
+    A budget is kept to the training. This library's methods would be exact if it allowed every subset: they stop at the
+    next look.
+    """
+    if method in ("auto", "sample"):
+        return {"stop": rule | ls.stopping.Trainings(limit)}
+    return {"stop": rule, "budget": limit}
+
+
 def to_the_rule(value: Callable[..., ls.Valuation], limit: int, **settings: Any) -> Cost:
     """Run to the paper's rule, within a limit; again with closer looks while there is room for one only.
 
@@ -258,8 +269,9 @@ def to_the_rule(value: Callable[..., ls.Valuation], limit: int, **settings: Any)
         rule = PapersRule(0.05, every=every)
         give_up = OutOfReach(limit, lambda look, rule=rule: rule.times_more(look.trainings))
         started = perf_counter()
-        v = value(stop=rule | give_up, budget=limit, **settings)
-        seconds, extrapolated = perf_counter() - started, v.stopped.startswith(("budget", "out of reach"))
+        v = value(**settings, **capped(rule | give_up, limit, **settings))
+        seconds = perf_counter() - started
+        extrapolated = any(words in v.stopped for words in ("budget of", "limit", "out of reach"))
         times = rule.times_more(v.cost.trainings) if extrapolated else 1.0
         if not np.isnan(times):
             break

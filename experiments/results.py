@@ -99,6 +99,7 @@ def run(command: list[str], log: Path) -> int:
         for line in process.stdout:
             sys.stderr.write(line)
             file.write(line)
+            file.flush()
     return process.wait()
 
 

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from common import OURS, arguments, to_the_rule, write
+from common import OURS, arguments, to_the_rule, within, write
 
 LIMITS = {
     "WKNN": {"global-mc": 25_000_000, "tmc": 15_000_000, "complementary": 30_000, "local-mc": 20_000_000},
@@ -58,12 +58,12 @@ def runs(name: str, model: Any, sizes: tuple[int, ...], n_tests: int, quick: boo
             X, y, X_test, y_test = data_of(size, n_tests, quick)
             value = partial(
                 ls.value, X, y, X_test, y_test, model=model, score="accuracy", support=ls.supports.Nearest(10),
-                progress=False, method="auto" if method == OURS else method,
+                progress=False,
             )  # fmt: skip
             if not rows or rows[-1]["method"] != method:
-                value(tol=0.1, budget=max(3000, limit // 300))  # kernels are loaded now
+                value(method=name_of(method), **within(limit // 300, 0.1))  # kernels are loaded now
             try:
-                cost = to_the_rule(value, limit)
+                cost = to_the_rule(value, limit, method=name_of(method))
             except ls.InvalidArgumentError as error:  # complementary draws of very many rows
                 print(error, file=sys.stderr)
                 break
@@ -82,6 +82,11 @@ def runs(name: str, model: Any, sizes: tuple[int, ...], n_tests: int, quick: boo
             )
             print(rows[-1], file=sys.stderr)
     return rows
+
+
+def name_of(method: str) -> str:
+    """What `value` calls a method."""
+    return "auto" if method == OURS else method
 
 
 def data_of(n_train: int, n_tests: int, quick: bool) -> Any:

@@ -173,7 +173,7 @@ def test_cost_to_the_papers_rule_is_extrapolated_by_the_change():
     draws[:, :20] = 0  # players of no value change nothing, and count in the mean
     means = np.cumsum(draws, axis=0)[99::100] / np.arange(100, 20_001, 100)[:, None]  # at every look
 
-    def value(stop, budget):
+    def value(stop, budget, method):
         n_looks, stopped = budget // 300, f"budget of {budget:,} trainings"
         for k in range(n_looks):
             previous = means[k - 1] if k else None
@@ -186,16 +186,16 @@ def test_cost_to_the_papers_rule_is_extrapolated_by_the_change():
                 break
         return SimpleNamespace(stopped=stopped, cost=SimpleNamespace(trainings=300 * n_looks, draws=0))
 
-    whole, part, little = (common.to_the_rule(value, limit) for limit in (60_000, 1200, 300))
+    whole, part, little = (common.to_the_rule(value, limit, method="global-mc") for limit in (60_000, 1200, 300))
     assert not whole.extrapolated
     assert part.extrapolated
     assert part.trainings == pytest.approx(whole.trainings, rel=0.3)
     assert np.isnan(little.trainings)
-    given_up = common.to_the_rule(value, round(whole.trainings / 2))
+    given_up = common.to_the_rule(value, round(whole.trainings / 2), method="global-mc")
     assert given_up.extrapolated
     assert given_up.valuation.cost.trainings == 1500  # as soon as it can be said
     assert given_up.trainings == pytest.approx(whole.trainings, rel=0.3)
-    in_reach = common.to_the_rule(value, round(1.1 * whole.trainings))
+    in_reach = common.to_the_rule(value, round(1.1 * whole.trainings), method="global-mc")
     assert in_reach.trainings == whole.trainings
 
 

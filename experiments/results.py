@@ -32,9 +32,10 @@ from common import RESULTS, commit, machine
 HERE = Path(__file__).parent
 SOURCES = HERE.parent / "src" / "localshapley"
 EXPERIMENTS = ("rq1_fidelity", "rq2_selection", "rq3_cost", "scaling", "rq4_support_size", "rq5_alignment", "ablation",
-               "reuse", "noise", "distribution_shift", "attempts")  # fmt: skip
+               "reuse", "noise", "distribution_shift", "attempts", "beyond")  # fmt: skip
 # The whole of Cora takes half an hour on two cores: its page is made on a GPU.
 GRAPHS = ("cora", "rq1_fidelity", "rq5_alignment", "rq2_selection", "rq3_cost")
+NEEDS = {"beyond": ("ablation",)}
 WRITING = Lock()
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 
@@ -125,7 +126,7 @@ def fingerprint(name: str, options: list[str]) -> str:
 
 def contents(name: str) -> Iterator[str]:
     """A digest for each file that an experiment reads: sources of the package, its own, and the data."""
-    own = [HERE / f"{module}.py" for module in (name, "common", "graph")]
+    own = [HERE / f"{module}.py" for module in (name, "common", "graph", *NEEDS.get(name, ()))]
     data = Path(os.environ["LOCALSHAPLEY_DATA"]) if os.environ.get("LOCALSHAPLEY_DATA") else None
     for path in [*sorted(SOURCES.rglob("*.py")), *own, *(sorted(data.rglob("*")) if data else [])]:
         if path.is_file():

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -81,6 +82,32 @@ class TestSelect:
         assert chosen.order[: chosen.n_gained].tolist() == [z for z, _ in steps]
         assert chosen.gains[: chosen.n_gained] == pytest.approx([gain for _, gain in steps])
         assert [z for z, _ in steps] != [z for z, _ in naive.climb(supports[-1:], v, candidates, DATA[1], 8)]
+
+    def test_wider_supports_are_found_in_each_fold_among_the_rows_outside(self):
+        folds = list(KFold(3, shuffle=True, random_state=1).split(DATA[0]))
+        found = [pose(*DATA[:2], model=TREE, cv=folds, support=Close(times)).graph for times in (4, 2, 1)]
+        supports = [[graph.support(t).tolist() for t in range(40)] for graph in found]
+        seen = []
+
+        class Looking(Close):
+            def wider(self):
+                seen.extend(super().wider())
+                return seen
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("localshapley.choosing.selecting.Close", Looking)
+            ls.select(*DATA[:2], model=TREE, cv=folds, n=3)
+        assert len(seen) == 2
+        for wide, expected in zip(seen, supports[:2], strict=True):
+            for (train, test), inside in zip(folds, wide, strict=True):
+                assert [sorted(train[rows].tolist()) for rows in inside] == [expected[t] for t in test]
+
+    def test_rows_are_checked_and_the_model_is_tried_once(self):
+        digits = ls.datasets.load("digits")
+        model = make_pipeline(SelectKBest(k=20), LogisticRegression())
+        with pytest.warns(ls.LocalShapleyWarning) as caught:
+            ls.select(digits.X[:60], digits.y[:60], digits.X_test[:10], digits.y_test[:10], model=model, n=5)
+        assert sum("SelectKBest" in str(w.message) for w in caught) == 1
 
     def test_classes_keep_their_shares_from_the_first_row_on(self):
         X, y = three_groups()

@@ -9,21 +9,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.choosing.climbing import Descent
-from localshapley.choosing.close import WIDER, Close
+from localshapley.choosing.close import Close
 from localshapley.choosing.comparing import Question
 from localshapley.choosing.harm import harmless
 from localshapley.choosing.result import Chosen, Pruning, Selection
 from localshapley.choosing.walking import Walk
 from localshapley.errors import InvalidArgumentError
+from localshapley.games import SupportGraph
+from localshapley.inputs.folds import tested_rows
 from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.gcn import GCN
 from localshapley.problem.base import RowsProblem
+from localshapley.problem.finding import of_all_rows
 from localshapley.problem.posing import pose
-from localshapley.progress import ProgressSetting
+from localshapley.progress import ProgressSetting, telling
 from localshapley.supports.base import Support
 from localshapley.valuation.columns import count_of, n_rows_of
 
@@ -205,14 +208,15 @@ class Asked:
             )
         if self.n is not None:
             count_of(self.n, n_rows_of(self.X))
-        problem, wider = self._pose(Close() if self.support is None else self.support), []
+        close = Close()
+        problem, wider = self._pose(close if self.support is None else self.support), []
         if self.support is None and problem.task.codes is not None:
-            again = self if problem.folds is None else replace(self, cv=problem.folds)
-            wider = [again._pose(Close(times), judge=False).graph for times in WIDER]
+            with telling(self.progress, "finding wider supports"):
+                wider = [_graph_of(problem, found) for found in close.wider()]
         n_rows = problem.graph.n_players
         return Walk(problem, settings, wider), n_rows if self.n is None else count_of(self.n, n_rows)
 
-    def _pose(self, support: Support, *, judge: bool = True) -> RowsProblem:
+    def _pose(self, support: Support) -> RowsProblem:
         return pose(
             self.X,
             self.y,
@@ -227,7 +231,6 @@ class Asked:
             n_jobs=self.n_jobs,
             on_error=self.on_error,
             progress=self.progress,
-            judge=judge,
         )
 
     def question(self, walk: Walk, answer: Callable[[Asked], Chosen], *, removed: bool) -> Question:
@@ -240,6 +243,14 @@ class Asked:
             return answer(replace(self, **named, **more, progress=False)).order
 
         return Question(self.X, self.y, self.X_test, self.y_test, self.model, cv, choose, removed)
+
+
+def _graph_of(problem: RowsProblem, found: list[list[Indices]]) -> SupportGraph:
+    """The games of a problem with other supports, which were found fold by fold."""
+    folds = problem.folds
+    supports = found[0] if folds is None else of_all_rows(found, folds)
+    sources = None if folds is None else tested_rows(folds)
+    return SupportGraph(supports, problem.graph.n_players, sources=sources)
 
 
 def _select(asked: Asked) -> Selection:

@@ -99,7 +99,7 @@ def find_by_folds(
             f"support {type(support).__name__} names rows or vectors for one set of test rows, cv makes several; give "
             "another support, or X_test and y_test instead of cv."
         )
-    found: list[Indices] = []
+    found: list[list[Indices]] = []
     chosen = support
     for number, (part, (train, test)) in enumerate(zip(parts, folds, strict=True), 1):
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
@@ -107,9 +107,15 @@ def find_by_folds(
         chosen, inside = find_supports(
             support, part, estimator, raw_part, raw_test, notes, trials, progress, where, most
         )
-        found += _as_numbered(train, inside)
+        found.append(inside)
     assert chosen is not None
-    return chosen, [found[t] for t in order_of_tests(folds)]
+    return chosen, of_all_rows(found, folds)
+
+
+def of_all_rows(found: list[list[Indices]], folds: list[Fold]) -> list[Indices]:
+    """Supports found fold by fold, by the numbers of all rows, with the test rows in ascending order."""
+    numbered = [rows for (train, _), inside in zip(folds, found, strict=True) for rows in _as_numbered(train, inside)]
+    return [numbered[t] for t in order_of_tests(folds)]
 
 
 def of_fold(task: Task, fold: Fold) -> Task:

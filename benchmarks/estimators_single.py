@@ -1,6 +1,7 @@
 """Our estimator beside those of shapiq and pyDVL, on the same local games and with the same number of trainings.
 
     python benchmarks/estimators_single.py [--shapiq PYTHON] [--pydvl PYTHON] [--quick] [--only NAME] [--sizes 8 14]
+                                           [--seeds 40] [--bias] [--alone]
 
 PYTHON is the interpreter of an environment with the peer (peers/shapiq_games.py and peers/pydvl_games.py say how to
 make one). Each line is a model, a number of players and a number of trainings: the relative error `‖error‖/‖values‖`
@@ -13,7 +14,8 @@ neighbours, in closed form. For the others it is the mean over many permutations
 here has a part in. The reference has an error of its own, `reference`, in the same unit: its square, known from the
 differences between permutations, is taken from the squared errors.
 
-In the last lines 24 games overlap: ours plays them together, the peers each alone with its share of the trainings.
+In the last lines 24 games overlap: ours plays them together, the peers each alone with its share of the trainings;
+`--alone` leaves these out. With `--bias` a second line has the error that the mean of many seeds would still have.
 
 Scores are kept in a folder for temporary files, with the references, where the next run finds them.
 """
@@ -246,8 +248,8 @@ def keep(name: str, what: object) -> None:
     (FOLDER / f"{name.replace(' ', '_')}.pickle").write_bytes(pickle.dumps(what))
 
 
-def compare(name: str, games: list[Game], peers: list[Peer], n_seeds: int) -> None:
-    """Print a line for each budget."""
+def compare(name: str, games: list[Game], peers: list[Peer], n_seeds: int, *, with_bias: bool) -> None:
+    """Print a line for each budget, and one of the error that the mean of many seeds would still have."""
     n = games[0].n
     budgets = [min(each * n, int(0.8 * 2**n)) for each in PER_PLAYER]
     about = f"{name}, {n}, reference of {len(games)}"
@@ -256,19 +258,28 @@ def compare(name: str, games: list[Game], peers: list[Peer], n_seeds: int) -> No
     own = sum(float(truth.variance.sum()) for truth in truths)
     size = np.sqrt(sum(float(truth.values @ truth.values) for truth in truths) - own)
     for budget in budgets:
-        errors = {}
+        errors, biases = {}, {}
         for estimator, play in [("ours", None)] + [(e, peer) for peer in peers for e in peer.estimators]:
-            squares = 0.0
+            squares = systematic = 0.0
             for game, truth in zip(games, truths, strict=True):
-                for seed in range(n_seeds):
-                    found = (
+                found = np.array(
+                    [
                         game.play(method="sample", budget=budget, seed=seed)
                         if play is None
                         else play.values(estimator, game, budget, seed)
-                    )
-                    squares += np.sum((found - truth.values) ** 2)
+                        for seed in range(n_seeds)
+                    ]
+                )
+                squares += np.sum((found - truth.values) ** 2)
+                # The mean over seeds is off by chance as well, which is known from how they differ.
+                by_chance = found.var(axis=0, ddof=1) / n_seeds if n_seeds > 1 else np.nan
+                systematic += np.sum((found.mean(axis=0) - truth.values) ** 2 - by_chance)
             errors[estimator] = np.sqrt(max(squares / n_seeds - own, 0.0)) / size
-        show(f"{name} | {n} | {budget:,} | {np.sqrt(own) / size:.3f}", errors)
+            biases[estimator] = np.sqrt(max(systematic - own, 0.0)) / size
+        line = f"{name} | {n} | {budget:,} | {np.sqrt(own) / size:.3f}"
+        show(line, errors)
+        if with_bias:
+            print(f"| {line}, bias | {' | '.join(f'{bias:.3f}' for bias in biases.values())} | | |", flush=True)
 
 
 def compare_overlapping(name: str, model: object, score: str, n: int, peers: list[Peer], n_seeds: int) -> None:
@@ -323,6 +334,8 @@ def main() -> None:
         "--sizes", type=int, nargs="*", default=None, help="numbers of players; with 14, games that overlap, too"
     )
     parser.add_argument("--seeds", type=int, default=None)
+    parser.add_argument("--bias", action="store_true", help="also what the mean of many seeds would be off by")
+    parser.add_argument("--alone", action="store_true", help="no games that overlap")
     arguments = parser.parse_args()
     peers = [
         Peer(python, script)
@@ -338,10 +351,10 @@ def main() -> None:
         for name, make in FAMILIES.items():
             if arguments.only in name:
                 games = kept(f"{name}, {n}", lambda make=make, n=n: make(n, n_games))
-                compare(name, games, peers, n_seeds)
+                compare(name, games, peers, n_seeds, with_bias=arguments.bias)
                 keep(f"{name}, {n}", [game.scores for game in games])
     for name, (model, score) in OVERLAPPING.items():
-        if arguments.only in name and EXACT in sizes and not arguments.quick:
+        if arguments.only in name and EXACT in sizes and not (arguments.quick or arguments.alone):
             compare_overlapping(name, model, score, EXACT, peers, n_seeds)
 
 

@@ -117,7 +117,7 @@ class Known:
         weighted = columns * weight[:, None]
         inverse = np.linalg.inv(weighted.T @ columns + np.diag(penalty))
         additive = inverse @ (weighted.T @ y[rows])
-        rate = tuning.nearness * relevance(additive[n_levels:].reshape(2, n))
+        rate = min(tuning.nearness, tuning.nearness_sum / n) * relevance(additive[n_levels:].reshape(2, n))
         near = tuning.nearness_scale * np.exp(-distances(self.members, members, rate))
         alpha = solve(near[rows], y[rows], weight, weighted, inverse, tuning)
         return near @ alpha, centred_values(members, tuning.nearness_scale * alpha, rate)

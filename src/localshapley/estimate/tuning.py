@@ -32,9 +32,9 @@ class Tuning:
         Steps of conjugate gradients in a fit, and the precision at which they stop earlier.
     least_weight : float
         Weight in the fit of subsets that are sure to be drawn.
-    nearness, nearness_scale : float
-        Mean rate at which the scores of two subsets lose their likeness with each player that only one has; variance of
-        what the players do together, in units of the noise.
+    nearness, nearness_sum, nearness_scale : float
+        Mean rate at which the scores of two subsets lose their likeness with each player that only one has, and the
+        most that the rates of all players add up to; variance of what the players do together, in units of the noise.
     nearness_steps, nearness_rows : int
         Steps of conjugate gradients in the fit of this, and the most subsets that it is fitted to.
     nearness_draws, nearness_most, nearness_players : int
@@ -66,6 +66,7 @@ class Tuning:
     precision: float = 1e-6
     least_weight: float = 0.05
     nearness: float = 0.5
+    nearness_sum: float = 7.0
     nearness_scale: float = 4.0
     nearness_steps: int = 12
     nearness_rows: int = 1024

@@ -27,6 +27,7 @@ from threading import Lock
 from time import perf_counter
 from typing import Any
 
+import index
 from common import RESULTS, commit, machine
 
 HERE = Path(__file__).parent
@@ -57,6 +58,8 @@ def main(argv: list[str] | None = None) -> int:
     with ThreadPoolExecutor(args.jobs) as pool:
         done = list(pool.map(lambda name: made(name, out, options, graphs=args.gpu, fresh=args.fresh), names))
     failed = [name for name, is_done in zip(names, done, strict=True) if not is_done]
+    if out in (RESULTS, RESULTS / "gpu") and not failed:
+        index.write(RESULTS)
     say(out, f"done, {len(names) - len(failed)} of {len(names)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return len(failed)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import json
+import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
@@ -64,6 +66,31 @@ def test_a_failed_experiment_is_told_and_run_again(results, tmp_path):
     assert "noise: failed with exit status 3" in log
     assert "failed: noise" in log
     assert log.count("at work") == 2
+
+
+def test_the_index_has_the_numbers_of_the_tables_and_keeps_its_words(results, tmp_path):
+    folder = Path(results.__file__).parents[1] / "docs" / "results"
+    copy = tmp_path / "results"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("*.png", "*.svg"))
+    index = importlib.import_module("index")
+    before = (copy / "index.md").read_text(encoding="utf-8")
+    table = pd.read_csv(copy / "rq4_support_size.csv")
+    table.loc[table["support"] == "10", "pearson"] = 0.123
+    table.to_csv(copy / "rq4_support_size.csv", index=False)
+    made = json.loads((copy / "gpu" / "made.json").read_text(encoding="utf-8"))
+    made["cora"]["seconds"] = 60_000.0
+    (copy / "gpu" / "made.json").write_text(json.dumps(made), encoding="utf-8")
+    index.main(["--folder", str(copy)])
+    after = (copy / "index.md").read_text(encoding="utf-8")
+    assert ", 0.123, " in after
+    assert "| 1000.0 |" in after
+    assert (
+        after.split("## Why they differ")[1].split("## How")[0]
+        == before.split("## Why they differ")[1].split("## How")[0]
+    )
+    (copy / "index.md").write_text("# No place\n", encoding="utf-8")
+    with pytest.raises(SystemExit, match="no place for 'numbers'"):
+        index.main(["--folder", str(copy)])
 
 
 def test_it_is_written_down_how_a_page_was_made(results, tmp_path):

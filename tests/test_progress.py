@@ -12,6 +12,8 @@ from sklearn.svm import SVC
 import localshapley as ls
 from localshapley import progress
 from localshapley.progress import Progress, telling
+from localshapley.search import nearest
+from localshapley.search.scan import showing
 from localshapley.supports import Dual, Nearest
 
 
@@ -112,3 +114,33 @@ class TestReference:
         v = ls.value(*data, model=Noting(), support=Dual(max_size=3), method="exact")
         assert Noting.seen[0] == self.n
         assert not any("sample of" in note for note in v.notes)
+
+
+class TestSearches:
+    X = np.random.default_rng(0).normal(size=(20_000, 30))
+
+    def test_a_long_search_shows_how_many_rows_it_has_looked_at(self, capsys, monkeypatch):
+        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        monkeypatch.setattr(progress, "BETWEEN_LINES", -1.0)
+        with showing(True):
+            nearest(self.X, self.X[:50], 3)
+        lines = capsys.readouterr().err.splitlines()
+        assert [line.split(" of ")[0] for line in lines] == [
+            f"searching rows: {done:,}" for done in (4096, 8192, 12288, 16384, 20_000)
+        ]
+        assert all(" of 20,000" in line for line in lines)
+        nearest(self.X, self.X[:50], 3)
+        assert not capsys.readouterr().err
+
+    def test_a_function_that_counts_trainings_is_not_called_by_it(self):
+        called = []
+        with showing(lambda done, total: called.append(done)):
+            nearest(self.X, self.X[:50], 3)
+        assert not called
+
+    def test_supports_are_found_under_the_progress_of_the_run(self, capsys, monkeypatch):
+        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        monkeypatch.setattr(progress, "BETWEEN_LINES", -1.0)
+        y = (self.X[:, 0] > 0).astype(int)
+        ls.plan(self.X, y, self.X[:50], y[:50], model="knn", progress=True)
+        assert "searching rows: 20,000 of 20,000" in capsys.readouterr().err

@@ -27,6 +27,7 @@ from localshapley.problem.base import RowsProblem
 from localshapley.problem.finding import of_all_rows
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting, telling
+from localshapley.search.scan import showing
 from localshapley.supports.base import Support
 from localshapley.valuation.columns import count_of, n_rows_of
 
@@ -211,7 +212,7 @@ class Asked:
         close = Close()
         problem, wider = self._pose(close if self.support is None else self.support), []
         if self.support is None and problem.task.codes is not None:
-            with telling(self.progress, "finding wider supports"):
+            with telling(self.progress, "finding wider supports"), showing(self.progress):
                 wider = [_graph_of(problem, found) for found in close.wider()]
         n_rows = problem.graph.n_players
         return Walk(problem, settings, wider), n_rows if self.n is None else count_of(self.n, n_rows)

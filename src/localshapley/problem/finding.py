@@ -30,6 +30,7 @@ from localshapley.problem.references import (
     try_out_near,
 )
 from localshapley.progress import ProgressSetting, telling
+from localshapley.search.scan import showing
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
 
@@ -60,7 +61,8 @@ def find_supports(
     support = support_for(reference, support, notes)
     space = _space(reference, task, raw, raw_test)
     n_rows, n_tests = len(task.y), len(task.y_test)
-    with telling(progress, f"finding supports of {n_tests:,} test rows among {n_rows:,} rows{where}"):
+    doing = f"finding supports of {n_tests:,} test rows among {n_rows:,} rows{where}"
+    with telling(progress, doing), showing(progress):
         found = support(space)
     notes += [note for note in space.notes if note not in notes]
     if is_judged and once:

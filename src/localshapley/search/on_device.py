@@ -16,7 +16,7 @@ from localshapley.search.bounds import WHOLE_STEP, Arithmetic, UndecidedError, a
 from localshapley.search.inside import by_query, check_room, within_by_products
 from localshapley.search.pairs import measure
 from localshapley.search.results import Neighbours, best_of
-from localshapley.search.scan import at_least
+from localshapley.search.scan import at_least, bar_of
 
 ROWS = 2**18
 """Rows that are sent to the device at a time,"""
@@ -208,9 +208,11 @@ def _scan(X: AnyArray, search: Callable[[Arithmetic], list[P]], device: torch.de
                 return None
             with suppress(UndecidedError):
                 chunks = search(way)
-                for start, rows, widths in _blocks(X, way, device):
-                    for chunk in chunks:
-                        chunk.look(rows, widths, start)
+                with bar_of(len(X)) as bar:
+                    for start, rows, widths in _blocks(X, way, device):
+                        for chunk in chunks:
+                            chunk.look(rows, widths, start)
+                        bar.advance(len(rows))
                 for chunk in chunks:
                     chunk.close()
                 return chunks

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import pairwise
 from threading import local
 from typing import Any, Protocol
@@ -13,6 +15,7 @@ from joblib import cpu_count
 from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.progress import Progress, ProgressSetting
 from localshapley.search.bounds import Arithmetic
 
 ROWS = 4096
@@ -22,6 +25,22 @@ QUERIES = 512
 SMALL = 10**7
 """Up to so many products of two numbers, threads take longer to start than to work."""
 ROOM = local()
+PROGRESS: ContextVar[ProgressSetting] = ContextVar("PROGRESS", default=False)
+
+
+@contextmanager
+def showing(progress: ProgressSetting) -> Iterator[None]:
+    """Within it, searches show how many rows they have looked at; a function is for trainings, and not called."""
+    before = PROGRESS.set(False if callable(progress) else progress)
+    try:
+        yield
+    finally:
+        PROGRESS.reset(before)
+
+
+def bar_of(n_rows: int) -> Progress:
+    """The progress of a search in so many rows."""
+    return Progress(PROGRESS.get(), n_rows, "searching rows")
 
 
 class Chunk(Protocol):
@@ -43,7 +62,7 @@ def scan(X: AnyArray, chunks: Sequence[Chunk], arithmetic: Arithmetic, n_queries
             for chunk in chunks:
                 chunk.scan(*block, start)
         return
-    with threadpool_limits(1), ThreadPoolExecutor(cpu_count()) as threads:
+    with threadpool_limits(1), ThreadPoolExecutor(cpu_count()) as threads, bar_of(len(X)) as bar:
         ahead = threads.submit(ready, 0)
         for start in range(0, len(X), ROWS):
             block = ahead.result()
@@ -51,6 +70,7 @@ def scan(X: AnyArray, chunks: Sequence[Chunk], arithmetic: Arithmetic, n_queries
                 ahead = threads.submit(ready, start + ROWS)
             for done in [threads.submit(chunk.scan, *block, start) for chunk in chunks]:
                 done.result()
+            bar.advance(len(block[0]))
 
 
 def chunks_of(n_queries: int, most: int = QUERIES) -> list[slice]:

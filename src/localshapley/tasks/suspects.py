@@ -14,6 +14,7 @@ from localshapley.errors import warn
 from localshapley.inputs.numbers import check_whole
 from localshapley.progress import ProgressSetting
 from localshapley.search import nearest_others
+from localshapley.search.scan import showing
 from localshapley.tasks.verdict import is_regression, verdict
 from localshapley.tasks.witnesses import Judgement, filled, judge_labels, judge_numbers
 from localshapley.valuation import Valuation
@@ -98,14 +99,16 @@ def suspects(
     if judged is None:
         every = None
         if X is not None and not regression:
-            every = _agreement(labels, neighbours_of(valuation, X, n_neighbours))
+            with showing(progress):
+                every = _agreement(labels, neighbours_of(valuation, X, n_neighbours))
         suspicion, doubtful = _by_value(valuation, every, errors)
     else:
         suspicion, doubtful = judged.suspicion, judged.p_wrong > 0.5
     order = np.lexsort((valuation.values, -suspicion))
     order = order[doubtful[order]] if n is None else order[: count_of(n, len(labels))]
     ids = ids_of(valuation)
-    found = neighbours_of(valuation, X, n_neighbours, order)  # of the listed rows alone: all would be a long search
+    with showing(progress):
+        found = neighbours_of(valuation, X, n_neighbours, order)  # of the listed rows alone: all would take long
     agreement = np.full(len(order), np.nan) if regression else _agreement(labels, found, order)
     listed_with = list(zip(order.tolist(), found, strict=True))
     against = [near if regression else near[labels[near] != labels[z]] for z, near in listed_with]

@@ -11,8 +11,11 @@ and extrapolated too.
 
 from __future__ import annotations
 
+import json
 import sys
+import tempfile
 from functools import partial
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -33,6 +36,7 @@ from common import (
     write,
 )
 from graph import FEW, WORKLOADS, gnn
+from results import fingerprint
 
 METHODS = {
     "global-mc": {"method": "global-mc"},
@@ -84,45 +88,62 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def costs(workload: Workload, quick: bool) -> list[dict[str, Any]]:
-    """Costs of every method on one workload."""
-    seconds, longer = (15.0, 30.0) if quick else (LIMIT_GPU if workload.rates == "GNN, GPU" else LIMIT, LONGER)
-    references = {
-        "local": workload.value(**within(workload.limit(longer), 0.02)),
-        "global": workload.value(method="global-mc", seed=77, **within(workload.limit(longer, "global-mc"), 0.02)),
-    }
+    """Costs of every method on one workload; what was measured with this code and data before is kept."""
+    contents = fingerprint("rq3_cost", [workload.title])[:16]
+    folder = Path(tempfile.mkdtemp() if quick else f"~/.cache/localshapley/rq3-{contents}").expanduser()
+    folder.mkdir(parents=True, exist_ok=True)
+    references: dict[str, ls.Valuation] = {}
     rows = []
-    for name, settings in METHODS.items():
+    for name in METHODS:
         if name in workload.left_out:
             continue
-        limit = workload.limit(seconds, "LSMR-A" if name == "LSMR-A" else settings["method"])
-        workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
-        rule = to_the_rule(workload.value, limit, **settings)
-        give_up = OutOfReach(limit, lambda look: times_more(look.relative_error) or np.inf)
-        aim = capped(ls.stopping.RelativeError(AIM) | give_up, limit, **settings)
-        seconds_to_aim, to_aim = timed(workload, **settings, **aim)
-        factor = times_more(to_aim.relative_error)
-        reference = references["global" if name in GLOBAL else "local"]
-        trainings = to_aim.cost.trainings * factor
-        star = "*" * rule.extrapolated
-        paper = PAPER_COST[workload.name].get(name, (np.nan, np.nan))
-        rows.append(
-            {
-                "workload": workload.title,
-                "method": name,
-                RULE_SECONDS: "out of reach" if np.isnan(rule.seconds) else f"{rule.seconds:.3g}{star}",
-                RULE_TRAININGS: rule.trainings,
-                "evaluations": rule.evaluations,
-                RULE_ERROR: error_of(rule.valuation, reference),
-                AIM_SECONDS: f"{seconds_to_aim * factor:.3g}{'*' * (factor > 1)}" if factor else "out of reach",
-                AIM_TRAININGS: round(trainings) if factor else np.nan,
-                AIM_ERROR: error_of(to_aim, reference) if factor == 1 else np.nan,
-                PLAIN: plain_seconds(workload, trainings, quick) if name == "LSMR-A" else "",
-                "paper (s)": paper[0],
-                "paper's trainings": paper[1],
-            }
-        )
+        path = folder / f"{name.replace(' ', '-')}.json"
+        if not path.is_file():
+            references = references or longer_runs(workload, quick)
+            row = measure(workload, name, references["global" if name in GLOBAL else "local"], quick)
+            path.write_text(json.dumps(row), encoding="utf-8")
+        rows.append(json.loads(path.read_text(encoding="utf-8")))
         print(rows[-1], file=sys.stderr)
     return rows + exact_costs(workload, quick, rows[-1])
+
+
+def longer_runs(workload: Workload, quick: bool) -> dict[str, ls.Valuation]:
+    """Values to compare with."""
+    seconds = 30.0 if quick else LONGER
+    return {
+        "local": workload.value(**within(workload.limit(seconds), 0.02)),
+        "global": workload.value(method="global-mc", seed=77, **within(workload.limit(seconds, "global-mc"), 0.02)),
+    }
+
+
+def measure(workload: Workload, name: str, reference: ls.Valuation, quick: bool) -> dict[str, Any]:
+    """What one method costs."""
+    settings = METHODS[name]
+    seconds = 15.0 if quick else LIMIT_GPU if workload.rates == "GNN, GPU" else LIMIT
+    limit = workload.limit(seconds, "LSMR-A" if name == "LSMR-A" else settings["method"])
+    workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
+    rule = to_the_rule(workload.value, limit, **settings)
+    give_up = OutOfReach(limit, lambda look: times_more(look.relative_error) or np.inf)
+    aim = capped(ls.stopping.RelativeError(AIM) | give_up, limit, **settings)
+    seconds_to_aim, to_aim = timed(workload, **settings, **aim)
+    factor = times_more(to_aim.relative_error)
+    trainings = to_aim.cost.trainings * factor
+    star = "*" * rule.extrapolated
+    paper = PAPER_COST[workload.name].get(name, (np.nan, np.nan))
+    return {
+        "workload": workload.title,
+        "method": name,
+        RULE_SECONDS: "out of reach" if np.isnan(rule.seconds) else f"{rule.seconds:.3g}{star}",
+        RULE_TRAININGS: float(rule.trainings),
+        "evaluations": float(rule.evaluations),
+        RULE_ERROR: error_of(rule.valuation, reference),
+        AIM_SECONDS: f"{seconds_to_aim * factor:.3g}{'*' * (factor > 1)}" if factor else "out of reach",
+        AIM_TRAININGS: float(round(trainings)) if factor else np.nan,
+        AIM_ERROR: error_of(to_aim, reference) if factor == 1 else np.nan,
+        PLAIN: plain_seconds(workload, trainings, quick) if name == "LSMR-A" else "",
+        "paper (s)": float(paper[0]),
+        "paper's trainings": float(paper[1]),
+    }
 
 
 def timed(workload: Workload, **settings: Any) -> tuple[float, ls.Valuation]:

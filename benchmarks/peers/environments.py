@@ -16,7 +16,7 @@ from pathlib import Path
 
 PINS = {
     "pydvl": ["pydvl==0.10.0", "numpy<2"],
-    "shapiq": ["shapiq==1.8.0"],
+    "shapiq": ["shapiq==1.8.0", "xgboost-cpu", "lightgbm"],
     "cleanlab": ["cleanlab==2.9.0"],
     "dattri": ["dattri==0.3.0", "torch==2.13.0"],
     "opendataval": ["--no-deps", "opendataval==1.3.0", "geomloss==0.2.6", "torcheval==0.0.7", "tqdm"],

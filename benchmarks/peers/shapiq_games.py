@@ -11,7 +11,9 @@ All estimators have shapiq's defaults. ProxySHAP has its correction by residuals
 
 import warnings
 
+import lightgbm  # noqa: F401  without it and XGBoost, two of the estimators would quietly use weaker trees
 import numpy as np
+import xgboost  # noqa: F401
 from asking import Ask, serve
 from shapiq.approximator import (
     SVARM,

@@ -198,8 +198,8 @@ def forest(quick: bool) -> Claim:
         for shift, name in ((-0.2, "forest values"), (0.2, "right votes out of bag")):
             ax.bar(place + shift, table[name], 0.4, label=name)
         ax.set_xticks(place, table["data"])
-        ax.set(ylabel="average precision", ylim=(0, 1))
-        ax.legend(frameon=False, loc="lower right")
+        ax.set(ylabel="average precision", ylim=(0.8, 1))
+        figure.legend(frameon=False, loc="outside upper center", ncols=2)
 
     return Claim("Forests of fixed structure: exact at the cost of one fit", text, table, seen, draw)
 
@@ -230,7 +230,7 @@ def greedy(quick: bool) -> Claim:
                 chosen = ls.select(*asked, model=SVC(), n=round(shares[-1] * len(y)), seed=seed, progress=False)
                 v = ls.value(*asked, model=SVC(), seed=seed, tol=0.2, progress=False)
             orders = {
-                "chosen for what they add (`select`)": np.asarray(chosen.order),
+                "chosen for what they add (select)": np.asarray(chosen.order),
                 "the best-valued": np.argsort(-v.values, kind="stable"),
                 "the best-valued of each class": in_balance(v, y),
                 "at random": np.random.default_rng(seed).permutation(len(y)),
@@ -316,6 +316,8 @@ def tests(quick: bool) -> Claim:
             ax.plot(table["test rows"], table[name], marker="o", label=name)
         ax.axhline(95, color="grey", linewidth=0.8)
         ax.set(xscale="log", xlabel="test rows", ylabel="intervals that hold the value to the pool (%)", ylim=(0, 103))
+        ax.set_xticks(table["test rows"], [f"{n:,}" for n in table["test rows"]])
+        ax.minorticks_off()
         ax.legend(frameon=False, loc="center right")
 
     return Claim("Which test rows happened to be there", text, table, seen, draw)
@@ -336,6 +338,8 @@ def lines_of(figure: Any, table: pd.DataFrame, x: str, y: str) -> None:
     for name, part in table.groupby("estimator", sort=False):
         ax.plot(part[x], part[y], marker="o", label=name)
     ax.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
+    ax.xaxis.set_major_formatter("{x:,.0f}")
+    ax.xaxis.set_minor_formatter("{x:,.0f}")
     ax.legend(frameon=False)
 
 

@@ -102,7 +102,8 @@ def run(command: list[str], log: Path) -> int:
     with log.open("a", encoding="utf-8") as file:
         for line in process.stdout:
             sys.stderr.write(line)
-            file.write(line)
+            # The log lies beside the pages, for everybody: without the folders of this machine.
+            file.write(line.replace(f"{log.parent}/", "").replace(f"{HERE.parent}/", ""))
             file.flush()
     return process.wait()
 

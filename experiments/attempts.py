@@ -3,7 +3,7 @@
 Supports of a tree under weighted KNN (RQ5), and the best-valued rows of Iris and Breast Cancer (RQ2). The paper's games
 on Cora are tried in other ways by `cora.py`.
 
-    python experiments/attempts.py            # about ten minutes on two cores
+    python experiments/attempts.py            # under half an hour on two cores
     python experiments/attempts.py --quick    # under two minutes
 """
 
@@ -19,7 +19,19 @@ from sklearn.metrics import pairwise_distances
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from common import Workload, accuracy_at, arguments, fidelity, parents_of_leaves, svm, tree, within, wknn, write
+from common import (
+    Workload,
+    accuracy_at,
+    arguments,
+    best_valued,
+    fidelity,
+    parents_of_leaves,
+    svm,
+    tree,
+    within,
+    wknn,
+    write,
+)
 
 PAPER = {
     "WKNN": "0.713, 0.722; 66.7, 74.8",
@@ -133,7 +145,8 @@ def selections(name: str, quick: bool) -> list[dict[str, Any]]:
         for attempt, settings in attempts.items():
             v = workload.value(**settings)
             for balance in (None, "classes"):
-                chosen = [select(workload, v, share, balance) for share in SHARES]
+                counts = [max(1, round(share * workload.n_rows)) for share in SHARES]
+                chosen = [best_valued(workload, v, k, balance) for k in counts]
                 curve = np.array([100 * workload.accuracy(rows) for rows in chosen])
                 areas.setdefault(attempt + (", classes in balance" if balance else ""), []).append(curve)
     rows = []
@@ -153,13 +166,6 @@ def twice(workload: Workload) -> Any:
         return ls.supports.Kernel(0.25)
     X, y, X_test, _ = workload.data
     return ls.supports.Given(parents_of_leaves(X, y, X_test, 60, 100))
-
-
-def select(workload: Workload, v: ls.Valuation, share: float, balance: str | None) -> np.ndarray:
-    """The best-valued share of the rows."""
-    k = max(1, round(share * workload.n_rows))
-    chosen = ls.tasks.select(v, k, y=workload.labels, balance=balance, errors="draws").index
-    return np.sort(v.to_frame().index.get_indexer(chosen))
 
 
 def findings(table: pd.DataFrame) -> list[str]:

@@ -1,6 +1,6 @@
 """What was found beyond the paper, as one reads it: six claims, each with one figure, one table and one command.
 
-python experiments/beyond.py                  # about ten minutes on two cores
+python experiments/beyond.py                  # three minutes on two cores
 python experiments/beyond.py --only bias      # one of: bias, cost, mechanisms, forest, greedy, tests
 python experiments/beyond.py --quick          # small sizes, under two minutes
 """
@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from textwrap import fill
 from time import perf_counter
 from typing import Any
@@ -25,7 +24,7 @@ from sklearn.svm import SVC
 
 import ablation
 import localshapley as ls
-from common import arguments, commit, enumerable_svm, enumerable_tree, machine, markdown, relative_error, save_figure
+from common import arguments, enumerable_svm, enumerable_tree, flipped, made_with, markdown, relative_error, save_figure
 
 PRINTED, CORRECTED, OURS = "the paper's weights", "its weights, corrected", "this library"
 
@@ -44,11 +43,10 @@ class Claim:
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `beyond.md`, with a table and a figure for each claim."""
     args = arguments(__doc__, argv, names=CLAIMS)
-    made = ", ".join(filter(None, [machine(), f"{datetime.now(UTC):%d %B %Y}", commit() and f"commit {commit()}"]))
     words = (
         "The paper reduces a game to a support and trains each distinct subset once. These are the claims that were "
         "found on the way to software that does so, each with the figure and the command that shows it; [the other "
-        f"pages](index.md) compare with the paper's own tables. (Made with {made}.)"
+        f"pages](index.md) compare with the paper's own tables. {made_with()}"
     )
     lines = ["# Beyond the paper", "", fill(words, 118), ""]
     for name in args.names:
@@ -321,15 +319,6 @@ def tests(quick: bool) -> Claim:
         ax.legend(frameon=False, loc="center right")
 
     return Claim("Which test rows happened to be there", text, table, seen, draw)
-
-
-def flipped(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Labels with a share of them changed to another class, and which."""
-    rng, y, classes = np.random.default_rng(seed), y.copy(), len(np.unique(y))
-    wrong = np.zeros(len(y), dtype=bool)
-    wrong[rng.choice(len(y), round(share * len(y)), replace=False)] = True
-    y[wrong] = (y[wrong] + rng.integers(1, classes, wrong.sum())) % classes
-    return y, wrong
 
 
 def lines_of(figure: Any, table: pd.DataFrame, x: str, y: str) -> None:

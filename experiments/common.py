@@ -110,7 +110,8 @@ class Workload:
 
     def limit(self, seconds: float, method: str = OURS) -> int:
         """Trainings of a method that take about so many seconds on two cores."""
-        return round(seconds * RATES[self.rates or self.name][METHODS.index(method)])
+        rate = dict(zip(METHODS, RATES[self.rates or self.name], strict=True))
+        return round(seconds * rate.get(method, rate[OURS]))
 
 
 def tabular(
@@ -318,6 +319,21 @@ def accuracy_at(workload: Workload, values: np.ndarray, share: float) -> float:
     return workload.accuracy(best)
 
 
+def best_valued(workload: Workload, v: ls.Valuation, k: int, balance: str | None) -> np.ndarray:
+    """The `k` best-valued rows, or of each class its share of them."""
+    chosen = ls.tasks.select(v, k, y=workload.labels, balance=balance, errors="draws").index
+    return np.sort(v.to_frame().index.get_indexer(chosen))
+
+
+def flipped(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels with a share of them changed to another class, and which."""
+    rng, y, classes = np.random.default_rng(seed), y.copy(), len(np.unique(y))
+    wrong = np.zeros(len(y), dtype=bool)
+    wrong[rng.choice(len(y), round(share * len(y)), replace=False)] = True
+    y[wrong] = (y[wrong] + rng.integers(1, classes, wrong.sum())) % classes
+    return y, wrong
+
+
 def arguments(doc: str, argv: list[str] | None = None, names: Iterable[str] = ()) -> argparse.Namespace:
     """The command line of an experiment; with `names` of workloads, `--only` takes one (`args.names`: those to run)."""
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
@@ -350,6 +366,12 @@ def commit() -> str:
     return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
+def made_with() -> str:
+    """Machine, date and commit, in words."""
+    made = [machine(), f"{datetime.now(UTC):%d %B %Y}", commit() and f"commit {commit()}"]
+    return f"(Made with {', '.join(filter(None, made))}.)"
+
+
 def write(
     args: argparse.Namespace,
     name: str,
@@ -366,8 +388,7 @@ def write(
     """
     only = getattr(args, "only", None)
     command = f"python experiments/{name}.py" + (" --quick" if args.quick else "") + (f" --only {only}" if only else "")
-    made = ", ".join(filter(None, [machine(), f"{datetime.now(UTC):%d %B %Y}", commit() and f"commit {commit()}"]))
-    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} (Made with {made}.)", 118), ""]
+    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} {made_with()}", 118), ""]
     for i, (key, table) in enumerate(tables.items()):
         table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
         lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]

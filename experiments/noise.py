@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from common import arguments, panels, write
+from common import arguments, flipped, panels, write
 
 METHODS = ("suspects", "LSMR-A", "local-mc", "global-mc", "tmc", "complementary", "loo", "KNN-Shapley", "random")
 
@@ -89,13 +89,8 @@ def scores(
 ) -> dict[str, np.ndarray]:
     """Suspicion of every row by every method, and which labels are flipped."""
     data = ls.datasets.load(name, seed=seed)
-    X, y = data.X[:n_rows], data.y[:n_rows].copy()
+    X, (y, is_wrong) = data.X[:n_rows], flipped(data.y[:n_rows], level, seed)
     X_test, y_test = data.X_test[:n_tests], data.y_test[:n_tests]
-    rng = np.random.default_rng(seed)
-    flipped = np.zeros(len(y), dtype=bool)
-    flipped[rng.choice(len(y), round(level * len(y)), replace=False)] = True
-    classes = len(np.unique(y))
-    y[flipped] = (y[flipped] + rng.integers(1, classes, flipped.sum())) % classes
 
     def values(**settings: Any) -> ls.Valuation:
         return ls.value(
@@ -106,7 +101,7 @@ def scores(
     with warnings.catch_warnings():  # that so many labels are suspected: so many are wrong here
         warnings.simplefilter("ignore", ls.LocalShapleyWarning)
         ranked = ls.tasks.suspects(ours, y, X=X, n=len(y)).index
-    found = {"flipped": flipped, "LSMR-A": -ours.values}
+    found = {"flipped": is_wrong, "LSMR-A": -ours.values}
     order = np.empty(len(y))
     order[np.asarray(ranked)] = np.arange(len(y))[::-1]
     found["suspects"] = order

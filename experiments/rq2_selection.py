@@ -7,14 +7,14 @@ python experiments/rq2_selection.py --quick    # under two minutes
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import METHODS as RATED
-from common import OURS, Workload, arguments, panels, within, write
+from common import Workload, arguments, best_valued, panels, within, write
 from graph import WORKLOADS
 
 METHODS = {
@@ -81,7 +81,7 @@ def all_values(workload: Workload, quick: bool) -> dict[str, ls.Valuation]:
             limit = max(workload.limit(20 if quick else LIMIT, name), 2 * workload.n_rows + 2)
             settings = {"budget": min(budget, limit), **settings}
         elif name not in ("loo", "random"):
-            limit = workload.limit(20 if quick else LIMIT, name if name in RATED else OURS)
+            limit = workload.limit(20 if quick else LIMIT, name)
             settings = {**within(limit, 0.1), **settings}
         found[name] = workload.value(**settings)
     return found
@@ -89,11 +89,7 @@ def all_values(workload: Workload, quick: bool) -> dict[str, ls.Valuation]:
 
 def curves_of(workload: Workload, v: ls.Valuation, balance: str | None, shares: np.ndarray) -> list[dict[str, Any]]:
     """Accuracy by share of rows added, or removed."""
-
-    def best(k: int) -> np.ndarray:
-        chosen = ls.tasks.select(v, k, y=workload.labels, balance=balance, errors="draws").index
-        return np.sort(v.to_frame().index.get_indexer(chosen))
-
+    best = partial(best_valued, workload, v, balance=balance)
     points, everyone = [], np.arange(workload.n_rows)
     for share in shares:
         k = max(1, round(share * workload.n_rows))

@@ -120,7 +120,7 @@ def measure(workload: Workload, name: str, reference: ls.Valuation, quick: bool)
     """What one method costs."""
     settings = METHODS[name]
     seconds = 15.0 if quick else LIMIT_GPU if workload.rates == "GNN, GPU" else LIMIT
-    limit = workload.limit(seconds, "LSMR-A" if name == "LSMR-A" else settings["method"])
+    limit = workload.limit(seconds, settings["method"])
     workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
     rule = to_the_rule(workload.value, limit, **settings)
     give_up = OutOfReach(limit, lambda look: times_more(look.relative_error) or np.inf)

@@ -214,6 +214,7 @@ class Asked:
         if self.support is None and problem.task.codes is not None:
             with telling(self.progress, "finding wider supports"), showing(self.progress):
                 wider = [_graph_of(problem, found) for found in close.wider()]
+        close.spaces.clear()  # the problem keeps its support, and need not keep the rows of all folds
         n_rows = problem.graph.n_players
         return Walk(problem, settings, wider), n_rows if self.n is None else count_of(self.n, n_rows)
 

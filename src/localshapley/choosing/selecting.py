@@ -18,13 +18,13 @@ from localshapley.choosing.result import Chosen, Pruning, Selection
 from localshapley.choosing.walking import Walk
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.inputs.folds import tested_rows
 from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.gcn import GCN
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.finding import of_all_rows
+from localshapley.problem.making import games_of
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
@@ -250,9 +250,7 @@ class Asked:
 def _graph_of(problem: RowsProblem, found: list[list[Indices]]) -> SupportGraph:
     """The games of a problem with other supports, which were found fold by fold."""
     folds = problem.folds
-    supports = found[0] if folds is None else of_all_rows(found, folds)
-    sources = None if folds is None else tested_rows(folds)
-    return SupportGraph(supports, problem.graph.n_players, sources=sources)
+    return games_of(found[0] if folds is None else of_all_rows(found, folds), problem.graph.n_players, folds)
 
 
 def _select(asked: Asked) -> Selection:

@@ -8,7 +8,7 @@ from typing import Any
 from localshapley.arrays import Indices
 from localshapley.games import SupportGraph
 from localshapley.inputs.boosting import note_on_splits
-from localshapley.inputs.folds import order_of_tests, tested_rows
+from localshapley.inputs.folds import Fold, order_of_tests, tested_rows
 from localshapley.inputs.model import final_step, on_one_line
 from localshapley.inputs.task import Task
 from localshapley.models.folds import FoldsTrainer
@@ -18,6 +18,11 @@ from localshapley.problem.checking import Checked
 from localshapley.problem.references import Trial, skill_of
 from localshapley.store.contents import contents_of_folds, contents_of_task
 from localshapley.supports.base import Support
+
+
+def games_of(found: list[Indices], n_rows: int, folds: list[Fold] | None, among: int | None = None) -> SupportGraph:
+    """The games of supports; with folds, test rows are training rows themselves."""
+    return SupportGraph(found, n_rows, sources=None if folds is None else tested_rows(folds), among=among)
 
 
 def make_problem(
@@ -52,8 +57,7 @@ def make_problem(
         Further fields of the problem.
     """
     estimator, folds, notes = checked.model.estimator, checked.folds, checked.notes
-    sources = None if folds is None else tested_rows(folds)
-    graph = SupportGraph(found, task.X.shape[0], sources=sources, among=more.get("among"))
+    graph = games_of(found, task.X.shape[0], folds, among=more.get("among"))
     empty_supports = int((graph.support_sizes == 0).sum())
     if empty_supports:
         notes.append(

@@ -334,13 +334,23 @@ def flipped(y: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndar
     return y, wrong
 
 
-def arguments(doc: str, argv: list[str] | None = None, names: Iterable[str] = ()) -> argparse.Namespace:
-    """The command line of an experiment; with `names` of workloads, `--only` takes one (`args.names`: those to run)."""
+def arguments(
+    doc: str,
+    argv: list[str] | None = None,
+    names: Iterable[str] = (),
+    more: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> argparse.Namespace:
+    """The command line of an experiment; with `names` of workloads, `--only` takes one (`args.names`: those to run).
+
+    `more` adds what an experiment takes beside it.
+    """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, under two minutes")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for tables and figures")
     if names:
         parser.add_argument("--only", choices=list(names), help="one of the workloads")
+    if more:
+        more(parser)
     args = parser.parse_args(argv)
     args.names = [args.only] if names and args.only else list(names)
     args.out.mkdir(parents=True, exist_ok=True)
@@ -381,14 +391,17 @@ def write(
     findings: list[str],
     draw: Callable[[Any], None],
     more: dict[str, Callable[[Any], None]] | None = None,
+    made: str = "",
 ) -> None:
     """Write tables (CSV and Markdown) and figures (SVG and PNG) of an experiment.
 
     The first table goes to `NAME.csv`, each other to `NAME_KEY.csv`; so do the figure and `more` figures.
+    `made` says where, when and from what the numbers were made, if not here and now.
     """
     only = getattr(args, "only", None)
+    only = " ".join(only) if isinstance(only, list) else only
     command = f"python experiments/{name}.py" + (" --quick" if args.quick else "") + (f" --only {only}" if only else "")
-    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} {made_with()}", 118), ""]
+    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} {made or made_with()}", 118), ""]
     for i, (key, table) in enumerate(tables.items()):
         table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
         lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]

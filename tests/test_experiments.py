@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -315,3 +316,54 @@ def test_the_graph_experiment_compares_with_both_orders_of_in_run(quick):
     assert table.loc["In-Run, first order", "pearson"] == pytest.approx(
         table.loc["In-Run, second order", "pearson"], abs=0.1
     )
+
+
+FOUND = {"suspects": (0.8, 0.7), "Data-OOB": (0.6, 0.9), "random": (0.3, 0.2)}
+"""F1 of noisy labels and of noisy features."""
+
+
+@pytest.fixture
+def parts(tmp_path):
+    """Folder with parts of OpenDataVal's protocol, as a run keeps them."""
+    for group, seed in (("fast", 0), ("fast", 1), ("oob", 0)):
+        methods = ("suspects", "random") if group == "fast" else ("Data-OOB",)
+        rows = [
+            {"data": "adult", "task": task, "rate": 0.2, "seed": seed, "method": method}
+            | {"F1": FOUND[method][i] + 0.1 * seed, "precision": 0.5, "AUROC": 0.6, "seconds": 1.0}
+            | (dict.fromkeys(experiment("opendataval_protocol").CURVES, 0.7) if task == "labels" else {})
+            for i, task in enumerate(("labels", "features"))
+            for method in methods
+        ]
+        (tmp_path / f"adult-{seed}-{group}.json").write_text(json.dumps(rows))
+    (tmp_path / "made.txt").write_text("(Made with another machine.)")
+    return tmp_path
+
+
+def test_the_page_of_opendatavals_protocol_is_written_from_parts_of_another_machine(parts, tmp_path):
+    pytest.importorskip("matplotlib")
+    out = tmp_path / "page"
+    experiment("opendataval_protocol").main(["--page", "--keep", str(parts), "--out", str(out)])
+    table = pd.read_csv(out / "opendataval_protocol.csv").set_index("method")
+    assert table["F1"].to_dict() == {"suspects": 0.85, "Data-OOB": 0.6, "random": 0.35}
+    assert table.loc["suspects", "±"] == pytest.approx(0.05)
+    assert table["seeds"].to_dict() == {"suspects": 2, "Data-OOB": 1, "random": 2}
+    assert table["published F1"].dropna().to_dict() == {"Data-OOB": 0.631}
+    page = " ".join((out / "opendataval_protocol.md").read_text(encoding="utf-8").split())
+    assert "(Made with another machine.)" in page
+    assert "Noisy labels: lines on which `suspects` has a lower F1 than the best of OpenDataVal's: none." in page
+    assert "Noisy features: lines on which `suspects` has a lower F1 than the best of OpenDataVal's: adult 20 %" in page
+    assert "0.750 against 0.900 of Data-OOB" in page
+
+
+@pytest.mark.slow
+def test_opendatavals_protocol_goes_on_where_it_was_stopped(tmp_path, capfd):
+    pytest.importorskip("opendataval", reason="OpenDataVal has an environment of its own")
+    pytest.importorskip("matplotlib")
+    run = ["--quick", "--keep", str(tmp_path / "parts"), "--out", str(tmp_path)]
+    experiment("opendataval_protocol").main(run)
+    table = pd.read_csv(tmp_path / "opendataval_protocol.csv").set_index("method")
+    assert table.loc["suspects", "F1"] > table.loc["random", "F1"] + 0.2
+    next((tmp_path / "parts").glob("*-svm.json")).unlink()
+    capfd.readouterr()
+    experiment("opendataval_protocol").main(run)
+    assert "1 parts to run" in capfd.readouterr().err

@@ -14,9 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
-from sklearn.metrics import pairwise_distances
-from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from common import (
@@ -25,9 +22,10 @@ from common import (
     arguments,
     best_valued,
     fidelity,
-    parents_of_leaves,
+    global_values,
     svm,
     tree,
+    tree_supports,
     within,
     wknn,
     write,
@@ -38,7 +36,7 @@ PAPER = {
     "DT": "best at most shares (a picture)",
     "SVM": "as good as complementary draws, better than others below 10 % (a picture)",
 }
-LIMIT = 30.0
+LIMIT = 12.0
 """Seconds on two cores whose trainings one attempt may take."""
 SHARES = np.array([0.025, 0.05, 0.1, 0.15, 0.2, 0.3])
 SPLITS = {"DT": 10, "SVM": 3}
@@ -65,10 +63,9 @@ def main(argv: list[str] | None = None) -> None:
 def correlations(quick: bool) -> list[dict[str, Any]]:
     """Supports of a tree under weighted KNN, by how the values correlate with global ones."""
     workload = wknn(quick)
-    budget = (40 if quick else workload.permutations()) * workload.n_rows + 2
-    reference = workload.value(method="global-mc", budget=budget).values
+    reference = global_values(workload, quick)
     rows = []
-    for attempt, supports in tree_supports(*workload.data[:3]).items():
+    for attempt, supports in supports_of_trees(workload.data).items():
         limit = within(workload.limit(20 if quick else LIMIT), 0.1)
         v = workload.value(support=ls.supports.Given(supports), **limit)
         pearson, spearman = fidelity(v.values, reference)
@@ -81,46 +78,20 @@ def correlations(quick: bool) -> list[dict[str, Any]]:
     return rows
 
 
-def tree_supports(X: np.ndarray, y: np.ndarray, X_test: np.ndarray) -> dict[str, list[np.ndarray]]:
+def supports_of_trees(data: tuple[np.ndarray, ...]) -> dict[str, list[np.ndarray]]:
     """Which node of which tree, and how many of its rows."""
-    pruned = {"min_samples_leaf": 5, "min_samples_split": 10}
     return {
-        "parent of the leaf, brought to 10 by nearest": parents_of_leaves(X, y, X_test, 10, 10),
-        "parent of the leaf, 10 of it at random": mates(X, y, X_test, 1, 10, pruned, nearest=False),
-        "parent of the leaf, at most 20 nearest": mates(X, y, X_test, 1, 20, pruned),
-        "parent of the leaf, brought to 20 by nearest": parents_of_leaves(X, y, X_test, 20, 20),
-        "parent of the leaf, brought to 30 to 50 by nearest": parents_of_leaves(X, y, X_test, 30, 50),
-        "leaf, all of it": mates(X, y, X_test, 0, 50, pruned),
-        "leaf, brought to 10 by nearest": filled(mates(X, y, X_test, 0, 10, pruned), X, X_test, 10),
-        "leaf of a tree of leaves of 20": mates(X, y, X_test, 0, 50, {"min_samples_leaf": 20}),
-        "leaf of a tree that is not pruned": mates(X, y, X_test, 0, 50, {}),
-        "parent in a tree that is not pruned": mates(X, y, X_test, 1, 50, {}),
+        "parent of the leaf, brought to 10 by nearest": tree_supports(data, 10, 10),
+        "parent of the leaf, 10 of it at random": tree_supports(data, 0, 10, nearest=False),
+        "parent of the leaf, at most 20 nearest": tree_supports(data, 0, 20),
+        "parent of the leaf, brought to 20 by nearest": tree_supports(data, 20, 20),
+        "parent of the leaf, brought to 30 to 50 by nearest": tree_supports(data, 30, 50),
+        "leaf, all of it": tree_supports(data, 0, 50, up=0),
+        "leaf, brought to 10 by nearest": tree_supports(data, 10, 10, up=0),
+        "leaf of a tree of leaves of 20": tree_supports(data, 0, 50, up=0, settings={"min_samples_leaf": 20}),
+        "leaf of a tree that is not pruned": tree_supports(data, 0, 50, up=0, settings={}),
+        "parent in a tree that is not pruned": tree_supports(data, 0, 50, settings={}),
     }
-
-
-def mates(
-    X: np.ndarray, y: np.ndarray, X_test: np.ndarray, up: int, most: int, settings: dict[str, Any], nearest: bool = True
-) -> list[np.ndarray]:
-    """Rows in the node `up` steps above a test row's leaf; the nearest of many, or some at random."""
-    tree = DecisionTreeClassifier(random_state=0, **settings).fit(X, y)
-    inside = sparse.csc_array(tree.decision_path(X))
-    distance = pairwise_distances(X_test, X)
-    rng = np.random.default_rng(0)
-    supports = []
-    for t, path in enumerate(tree.decision_path(X_test).tolil().rows):
-        rows = inside[:, [path[max(len(path) - 1 - up, 0)]]].nonzero()[0]
-        order = np.argsort(distance[t, rows], kind="stable") if nearest else rng.permutation(len(rows))
-        supports.append(np.sort(rows[order[:most]]))
-    return supports
-
-
-def filled(supports: list[np.ndarray], X: np.ndarray, X_test: np.ndarray, size: int) -> list[np.ndarray]:
-    """Supports with the nearest other rows, up to so many."""
-    order = np.argsort(pairwise_distances(X_test, X), axis=1, kind="stable")
-    found = []
-    for rows, near in zip(supports, order, strict=True):
-        found.append(np.sort(np.concatenate([rows, near[~np.isin(near, rows)][: max(size - len(rows), 0)]])))
-    return found
 
 
 def selections(name: str, quick: bool) -> list[dict[str, Any]]:
@@ -147,7 +118,7 @@ def selections(name: str, quick: bool) -> list[dict[str, Any]]:
             for balance in (None, "classes"):
                 counts = [max(1, round(share * workload.n_rows)) for share in SHARES]
                 chosen = [best_valued(workload, v, k, balance) for k in counts]
-                curve = np.array([100 * workload.accuracy(rows) for rows in chosen])
+                curve = 100 * np.array(workload.accuracies(chosen))
                 areas.setdefault(attempt + (", classes in balance" if balance else ""), []).append(curve)
     rows = []
     for attempt, curves in areas.items():
@@ -164,8 +135,7 @@ def twice(workload: Workload) -> Any:
     """Supports of twice the size, or as much."""
     if workload.name == "SVM":
         return ls.supports.Kernel(0.25)
-    X, y, X_test, _ = workload.data
-    return ls.supports.Given(parents_of_leaves(X, y, X_test, 60, 100))
+    return ls.supports.Given(tree_supports(workload.data, 60, 100))
 
 
 def findings(table: pd.DataFrame) -> list[str]:

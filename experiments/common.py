@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import platform
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from time import perf_counter
@@ -17,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import sparse
 from scipy.stats import pearsonr, spearmanr
 from sklearn.base import clone
 from sklearn.metrics import pairwise_distances
@@ -25,6 +28,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
+from keep import folder_of, kept
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
@@ -48,7 +52,7 @@ METHODS = ("global-mc", "tmc", "complementary", "local-mc", "pivot", OURS)
 RATES = {
     "WKNN": (540_000, 350_000, 400, 8_000_000, 125_000, 240_000),
     "DT": (75_000, 31_000, 32_000, 125_000, 160_000, 105_000),
-    "SVM": (7_500, 5_400, 5_200, 53_000, 38_000, 45_000),
+    "SVM": (7_500, 12_000, 5_200, 53_000, 38_000, 45_000),
     "GNN": (540, 310, 310, 1_080, 1_350, 1_100),
     "GNN, few": (1_320, 650, 1_060, 1_380, 1_220, 2_380),
     "GNN, GPU": (3_000, 100, 3_000, 30_000, 30_000, 30_000),
@@ -67,8 +71,8 @@ class Workload:
     name, title : str
     value : callable
         `value(**settings)`: the valuation, by any method.
-    accuracy : callable
-        `accuracy(rows)`: accuracy on the test rows after training on some training rows.
+    accuracies : callable
+        `accuracies(sets)`: accuracy on the test rows after training on each of some sets of training rows.
     labels : array of shape (n_rows,)
     n_tests : int
     notes : list of str
@@ -77,6 +81,8 @@ class Workload:
         What `value` is called with.
     variants : dict
         Other ways to make local values of this workload: settings of `value` by name.
+    about_variants : list of str
+        What these are.
     rates : str
         Which of `RATES` its limits go by; that of its name by default.
     """
@@ -84,7 +90,7 @@ class Workload:
     name: str
     title: str
     value: Callable[..., ls.Valuation]
-    accuracy: Callable[[np.ndarray], float]
+    accuracies: Callable[[list[np.ndarray]], list[float]]
     labels: np.ndarray
     n_tests: int
     notes: list[str] = field(default_factory=list)
@@ -92,6 +98,7 @@ class Workload:
     model: Any = None
     support: Any = None
     variants: dict[str, dict[str, Any]] = field(default_factory=dict)
+    about_variants: list[str] = field(default_factory=list)
     rates: str = ""
 
     @property
@@ -103,6 +110,11 @@ class Workload:
     def left_out(self) -> tuple[str, ...]:
         """Methods that take too long: TMC goes through a permutation one row after the other."""
         return ("tmc",) if self.rates == "GNN, GPU" else ()
+
+    @property
+    def about_left_out(self) -> list[str]:
+        """Words on these."""
+        return ["GCN: TMC, which trains one network after the other, is left out."] if self.left_out else []
 
     def permutations(self) -> int:
         """Permutations of all rows that make at least the paper's number of evaluations; an even number."""
@@ -138,8 +150,9 @@ def tabular(
         return ls.value(X, y, X_test, y_test, **settings)
 
     return Workload(
-        name, title, value, accuracy, y, len(y_test), notes or [], (X, y, X_test, y_test), model, support, rates=rates
-    )
+        name, title, value, lambda sets: [accuracy(rows) for rows in sets], y, len(y_test), notes or [],
+        (X, y, X_test, y_test), model, support, rates=rates,
+    )  # fmt: skip
 
 
 def wknn(quick: bool, seed: int = 0) -> Workload:
@@ -169,23 +182,39 @@ def tree(quick: bool, seed: int = 0) -> Workload:
     """Trees on Iris; supports from a reference tree, brought to 30 to 50 rows by nearest neighbours."""
     data = ls.datasets.load("iris", seed=seed)[:4]
     low, high = (8, 12) if quick else (30, 50)
-    support = ls.supports.Given(parents_of_leaves(*data[:3], low, high))
+    support = ls.supports.Given(tree_supports(data, low, high))
     title = "trees, Iris" + (" (quick: supports of 8 to 12)" if quick else "")
     rates = "quick" if quick else "DT"
     return tabular("DT", title, data, DecisionTreeClassifier(random_state=0), support, rates=rates)
 
 
-def parents_of_leaves(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, low: int, high: int) -> list[np.ndarray]:
-    """Rows that reach the parent of a test row's leaf; cut to the nearest `high`, filled up to the nearest `low`."""
-    reference = DecisionTreeClassifier(min_samples_leaf=5, min_samples_split=10, random_state=0).fit(X, y)
-    paths, test_paths = reference.decision_path(X).tolil().rows, reference.decision_path(X_test).tolil().rows
-    distance = pairwise_distances(X_test, X)
+PRUNED = {"min_samples_leaf": 5, "min_samples_split": 10}
+"""The paper's tree that supports come from."""
+
+
+def tree_supports(
+    data: tuple[np.ndarray, ...],
+    low: int,
+    high: int,
+    *,
+    up: int = 1,
+    nearest: bool = True,
+    settings: dict[str, int] = PRUNED,
+) -> list[np.ndarray]:
+    """Rows in the node `up` steps above each test row's leaf; cut to the nearest `high`, filled to the nearest `low`.
+
+    If not `nearest`, those that are taken are drawn at random. `data` begins with `X`, `y` and `X_test`.
+    """
+    X, y, X_test = data[:3]
+    tree = DecisionTreeClassifier(random_state=0, **settings).fit(X, y)
+    inside = sparse.csc_array(tree.decision_path(X))
+    distance = pairwise_distances(X_test, X) if nearest else np.random.default_rng(0).random((len(X_test), len(X)))
     supports = []
-    for t, path in enumerate(test_paths):
-        parent = path[-2] if len(path) > 1 else path[-1]
-        inside = np.array([parent in row for row in paths])
-        nearest = np.lexsort((distance[t], ~inside))  # those inside first, nearest first
-        supports.append(np.sort(nearest[: int(np.clip(inside.sum(), low, high))]))
+    for t, path in enumerate(tree.decision_path(X_test).tolil().rows):
+        outside = np.ones(len(X), dtype=bool)
+        outside[inside[:, [path[max(len(path) - 1 - up, 0)]]].nonzero()[0]] = False
+        order = np.lexsort((distance[t], outside))  # those inside first, nearest first
+        supports.append(np.sort(order[: int(np.clip((~outside).sum(), low, high))]))
     return supports
 
 
@@ -196,7 +225,7 @@ def within(limit: int, tol: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OutOfReach(ls.stopping.Rule):
-    """Gives up if a run would need more than 1.5 times its limit, by a twentieth of it, and 1,500 trainings."""
+    """Gives up if a run would need more than its limit: 1.5 times by a quarter of it, 4 times by a twentieth."""
 
     limit: int
     times_more: Callable[[Any], float]
@@ -204,13 +233,38 @@ class OutOfReach(ls.stopping.Rule):
 
     def holds(self, look: Any) -> bool:
         """Whether to give up."""
-        return (
-            look.trainings >= max(1500, self.limit / 20) and self.times_more(look) * look.trainings > 1.5 * self.limit
-        )
+        doubt = 1.5 if look.trainings >= self.limit / 4 else 4.0  # a first look predicts badly
+        early = look.trainings < max(1500, self.limit / 20)
+        return not early and self.times_more(look) * look.trainings > doubt * self.limit
 
     def reached(self, look: Any) -> str:
         """The trainings against the limit."""
         return f"out of reach by {look.trainings:,} trainings of at most {self.limit:,}"
+
+
+@dataclass(frozen=True)
+class Firsts(ls.stopping.Rule):
+    """Waits until each of some rules has held once, or is out of reach, and remembers when they first held."""
+
+    rules: dict[str, tuple[ls.stopping.Rule, OutOfReach]]
+    at: dict[str, Any] = field(default_factory=dict)
+    """The first look at which each held."""
+
+    @property
+    def step(self) -> int:
+        """The largest of all."""
+        return max(rule.step for rule, _ in self.rules.values())
+
+    def holds(self, look: Any) -> bool:
+        """Whether there is nothing to wait for."""
+        self.at.update({key: look for key, (rule, _) in self.rules.items() if key not in self.at and rule.holds(look)})
+        return all(key in self.at or give_up.holds(look) for key, (_, give_up) in self.rules.items())
+
+    def reached(self, look: Any) -> str:
+        """What each of them says."""
+        return " and ".join(
+            (rule if key in self.at else over).reached(look) for key, (rule, over) in self.rules.items()
+        )
 
 
 @dataclass(frozen=True)
@@ -241,13 +295,31 @@ class PapersRule(ls.stopping.RelativeChange):
 
 @dataclass
 class Cost:
-    """What it takes to the paper's rule; extrapolated if the limit was reached before."""
+    """What it takes to a target; extrapolated if the run ended before. Values and error are those that there were."""
 
     seconds: float
     trainings: float
     evaluations: float
     extrapolated: bool
-    valuation: ls.Valuation
+    values: np.ndarray
+    relative_error: float
+    draws_per_game: float
+
+    @classmethod
+    def of(cls, v: ls.Valuation, seconds: float, look: Any = None) -> Cost:
+        """That of a whole run, or up to a look at it."""
+        if look is None:
+            cut = any(words in v.stopped for words in ("budget of", "limit", "out of reach"))
+            return cls(seconds, v.cost.trainings, v.cost.draws, cut, v.values, v.relative_error, 0.0)
+        share = look.trainings / v.cost.trainings
+        error = float(np.linalg.norm(look.stderr) / np.linalg.norm(look.values))
+        seconds -= v.cost.seconds - look.seconds
+        return cls(seconds, look.trainings, share * v.cost.draws, False, look.values, error, look.draws_per_game)
+
+    def times(self, factor: float) -> Cost:
+        """So many times as much."""
+        seconds, trainings, evaluations = (factor * x for x in (self.seconds, self.trainings, self.evaluations))
+        return replace(self, seconds=seconds, trainings=trainings, evaluations=evaluations)
 
 
 def capped(rule: ls.stopping.Rule, limit: int, method: str = "auto", **settings: Any) -> dict[str, Any]:
@@ -261,28 +333,35 @@ def capped(rule: ls.stopping.Rule, limit: int, method: str = "auto", **settings:
     return {"stop": rule, "budget": limit}
 
 
-def to_the_rule(value: Callable[..., ls.Valuation], limit: int, **settings: Any) -> Cost:
-    """Run to the paper's rule, within a limit; again with closer looks while there is room for one only.
+def to_the_rule(
+    value: Callable[..., ls.Valuation],
+    limit: int,
+    also: tuple[ls.stopping.Rule, OutOfReach] | None = None,
+    **settings: Any,
+) -> tuple[Cost, Cost]:
+    """Run to the paper's rule, within a limit, and to another rule in the same run; what each took.
 
-    Cost is NaN if nothing can be said from what was run.
+    Again with closer looks while there is room for one only. The paper's rule is extrapolated if it was not met; cost
+    is NaN if nothing can be said from what was run. The other is not, and is that of the whole run if there is none.
     """
     for every in (100, 10, 2):
         rule = PapersRule(0.05, every=every)
-        give_up = OutOfReach(limit, lambda look, rule=rule: rule.times_more(look.trainings))
+        rules = {"paper's": (rule, OutOfReach(limit, lambda look, rule=rule: rule.times_more(look.trainings)))}
+        stop = Firsts(rules if also is None else {**rules, "also": also})
         started = perf_counter()
-        v = value(**settings, **capped(rule | give_up, limit, **settings))
+        v = value(**settings, **capped(stop, limit, **settings))
         seconds = perf_counter() - started
-        extrapolated = any(words in v.stopped for words in ("budget of", "limit", "out of reach"))
-        times = rule.times_more(v.cost.trainings) if extrapolated else 1.0
+        cost = Cost.of(v, seconds, stop.at.get("paper's"))
+        times = rule.times_more(v.cost.trainings) if cost.extrapolated else 1.0
         if not np.isnan(times):
             break
-    return Cost(seconds * times, v.cost.trainings * times, v.cost.draws * times, extrapolated, v)
+    return cost.times(times), Cost.of(v, seconds, stop.at.get("also"))
 
 
 def enumerable_tree(size: int) -> Workload:
     """Trees on Iris with supports that can be enumerated."""
     data = ls.datasets.load("iris")[:4]
-    supports = ls.supports.Given(parents_of_leaves(*data[:3], size, size))
+    supports = ls.supports.Given(tree_supports(data, size, size))
     return tabular("DT", f"trees, Iris, supports of {size}", data, DecisionTreeClassifier(random_state=0), supports)
 
 
@@ -303,6 +382,25 @@ def svm(quick: bool, seed: int = 0) -> Workload:
     return tabular("SVM", "RBF-SVM, Breast Cancer", (X, y, X_test, y_test), SVC(), ls.supports.Kernel(0.5))
 
 
+def global_halves(workload: Workload, quick: bool) -> list[dict[str, Any]]:
+    """Global values from each half of the paper's number of permutations, with their evaluations and seconds; kept."""
+    budget = (30 if quick else workload.permutations()) // 2 * workload.n_rows + 2
+
+    def half(seed: int) -> dict[str, Any]:
+        started = perf_counter()
+        v = workload.value(method="global-mc", budget=budget, seed=seed)
+        return {"values": v.values, "evaluations": v.cost.draws, "seconds": perf_counter() - started}
+
+    labels = hashlib.sha256(workload.labels.tobytes()).hexdigest()  # splits have the same title
+    folder = folder_of("global", [workload.title, labels], quick)
+    return [kept(folder / f"{seed}.json", partial(half, seed)) for seed in (1, 2)]
+
+
+def global_values(workload: Workload, quick: bool) -> np.ndarray:
+    """Global values from the paper's number of permutations."""
+    return np.mean([half["values"] for half in global_halves(workload, quick)], axis=0)
+
+
 def fidelity(local: np.ndarray, reference: np.ndarray) -> tuple[float, float]:
     """Pearson's and Spearman's correlation."""
     return float(pearsonr(local, reference).statistic), float(spearmanr(local, reference).statistic)
@@ -316,7 +414,7 @@ def relative_error(estimate: np.ndarray, reference: np.ndarray) -> float:
 def accuracy_at(workload: Workload, values: np.ndarray, share: float) -> float:
     """Accuracy after training on the best-valued share of the rows."""
     best = np.argsort(-values, kind="stable")[: max(1, round(share * len(values)))]
-    return workload.accuracy(best)
+    return workload.accuracies([best])[0]
 
 
 def best_valued(workload: Workload, v: ls.Valuation, k: int, balance: str | None) -> np.ndarray:

@@ -13,11 +13,9 @@ computed is kept in a folder named after the contents of code and data, so that 
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -27,8 +25,8 @@ from scipy import sparse
 
 import localshapley as ls
 from common import arguments, fidelity, write
-from graph import accuracy_of, communities
-from results import fingerprint
+from graph import accuracies_of, communities
+from keep import folder_of, kept
 
 OURS, PROTOCOL, FIRST, SECOND, GLOBAL, RANDOM = (
     "LSMR-A, a game for each test node",
@@ -55,6 +53,8 @@ ATTEMPTS: dict[str, dict[str, Any]] = {
     "the paper's draws": {"method": "pivot"},
 }
 """Other ways to play the paper's games."""
+AT = {"at 5 %": 0.05, "at 10 %": 0.1}
+"""Shares of the nodes whose accuracy is told, by column."""
 BUDGETS = {"cpu": 12_000, "cuda": 80_000}
 """Trainings of the global reference, by device."""
 
@@ -78,24 +78,23 @@ def main(argv: list[str] | None = None) -> None:
     }
     for title, changed in ATTEMPTS.items():
         runs[f"{PROTOCOL}: {title}"] = partial(papers_games, nodes, limit, **{**settings, **changed})
-    contents = fingerprint("cora", [device(), str(budget)])[:16]
-    folder = Path(tempfile.mkdtemp() if args.quick else f"~/.cache/localshapley/cora-{contents}").expanduser()
-    found = {name: kept(folder / f"{i}.npz", work) for i, (name, work) in enumerate(runs.items())}
+    folder = folder_of("cora", [device(), str(budget)], args.quick)
+    found = {name: kept(folder / f"{i}.json", partial(timed, work)) for i, (name, work) in enumerate(runs.items())}
     reference = found[GLOBAL]
-    noise = float(np.mean(reference["stderr"] ** 2) / np.var(reference["values"]))
+    noise = float(np.mean(np.square(reference["stderr"])) / np.var(reference["values"]))
     ceiling = float(np.sqrt(max(1 - noise, 0.0)))
     found[RANDOM] = {"values": np.random.default_rng(0).normal(size=len(nodes[3])), "seconds": np.nan, "trainings": 0}
 
     rows = []
     for name, run in found.items():
         pearson, spearman = (np.nan, np.nan) if name == GLOBAL else fidelity(run["values"], reference["values"])
-        selected = {f"at {100 * share:.0f} %": accuracy(nodes, run["values"], share, epochs) for share in (0.05, 0.1)}
+        selected = dict(zip(AT, accuracies(nodes, run["values"], epochs), strict=True))
         paper = dict(
             zip(("pearson", "spearman", "at 5 %", "at 10 %", "seconds"), PAPER.get(name, [np.nan] * 5), strict=True)
         )
         rows.append(
-            {"method": name, "pearson": pearson, "spearman": spearman, **selected, "seconds": float(run["seconds"]),
-             "trainings": int(run["trainings"]), **{f"paper {key}": number for key, number in paper.items()}}
+            {"method": name, "pearson": pearson, "spearman": spearman, **selected, "seconds": run["seconds"],
+             "trainings": run["trainings"], **{f"paper {key}": number for key, number in paper.items()}}
         )  # fmt: skip
         print(rows[-1], file=sys.stderr)
     table = pd.DataFrame(rows)
@@ -123,9 +122,9 @@ def other_graphs(quick: bool, epochs: int, settings: dict[str, Any]) -> list[dic
         chance = np.random.default_rng(0).normal(size=len(v.values))
         row = {"graph": name, "training nodes": len(nodes[3]), "test nodes": len(nodes[4]), "seconds": seconds,
                "trainings": v.cost.trainings, "error": v.relative_error}  # fmt: skip
-        for share in (0.05, 0.1):
-            for words, values in (("", v.values), (", at random", chance)):
-                row[f"at {100 * share:.0f} %{words}"] = accuracy(nodes, values, share, epochs)
+        for words, values in (("", v.values), (", at random", chance)):
+            found = accuracies(nodes, values, epochs)
+            row.update({f"{at}{words}": accuracy for at, accuracy in zip(AT, found, strict=True)})
         rows.append(row)
         print(row, file=sys.stderr)
     return rows
@@ -143,24 +142,20 @@ def papers_games(nodes: Any, limit: int, mean: bool = False, **settings: Any) ->
     return replace(v, values=v.values / n_games)
 
 
-def kept(path: Path, work: Callable[[], ls.Valuation]) -> dict[str, Any]:
-    """What a run found: from its file, or run now and kept there."""
-    if not path.is_file():
-        started = perf_counter()
-        v = work()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        seconds = perf_counter() - started
-        np.savez(path, values=v.values, stderr=v.stderr, seconds=seconds, trainings=v.cost.trainings)
-        print(f"{seconds:.1f} s\n{v}", file=sys.stderr)
-    with np.load(path) as arrays:
-        return dict(arrays)
+def timed(work: Callable[[], ls.Valuation]) -> dict[str, Any]:
+    """What a run found, and what it took."""
+    started = perf_counter()
+    v = work()
+    seconds = perf_counter() - started
+    print(f"{seconds:.1f} s\n{v}", file=sys.stderr)
+    return {"values": v.values, "stderr": v.stderr, "seconds": seconds, "trainings": v.cost.trainings}
 
 
-def accuracy(nodes: Any, values: np.ndarray, share: float, epochs: int) -> float:
-    """Accuracy in per cent after training on the best-valued nodes."""
-    adjacency, X, y, train, test = nodes
-    best = train[np.argsort(-values, kind="stable")[: max(7, round(share * len(train)))]]
-    return 100 * accuracy_of(adjacency, X, y, np.sort(best), test, ls.models.GCN(epochs=epochs), graph="full")
+def accuracies(nodes: Any, values: Any, epochs: int) -> list[float]:
+    """Accuracy in per cent after training on the best-valued nodes, for some shares of them."""
+    order = np.argsort(-np.asarray(values), kind="stable")
+    best = [order[: max(7, round(share * len(order)))] for share in AT.values()]
+    return [100 * found for found in accuracies_of(nodes, best, ls.models.GCN(epochs=epochs), graph="full")]
 
 
 def device() -> str:

@@ -13,15 +13,11 @@ where and in how many seconds; `log.txt` has everything that was printed, from s
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -29,16 +25,14 @@ from typing import Any
 
 import index
 from common import RESULTS, commit, machine
+from keep import fingerprint, forget
 
 HERE = Path(__file__).parent
-SOURCES = HERE.parent / "src" / "localshapley"
 EXPERIMENTS = ("rq1_fidelity", "rq2_selection", "rq3_cost", "scaling", "rq4_support_size", "rq5_alignment", "ablation",
                "reuse", "noise", "distribution_shift", "attempts", "beyond")  # fmt: skip
 # The whole of Cora takes half an hour on two cores: its page is made on a GPU.
 GRAPHS = ("cora", "rq1_fidelity", "rq5_alignment", "rq2_selection", "rq3_cost")
-NEEDS = {"beyond": ("ablation",)}
 WRITING = Lock()
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -55,6 +49,8 @@ def main(argv: list[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     names = args.only or (GRAPHS if args.gpu else EXPERIMENTS)
     options = ["--quick"] * args.quick
+    if args.fresh:
+        forget()
     with ThreadPoolExecutor(args.jobs) as pool:
         done = list(pool.map(lambda name: made(name, out, options, graphs=args.gpu, fresh=args.fresh), names))
     failed = [name for name, is_done in zip(names, done, strict=True) if not is_done]
@@ -118,32 +114,6 @@ def say(out: Path, words: str) -> None:
 
 def today() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d}"
-
-
-def fingerprint(name: str, options: list[str]) -> str:
-    """Contents of all that a page depends on: package, experiment, data, versions, options."""
-    digest = hashlib.sha256()
-    for part in (*contents(name), *versions(), *options):
-        digest.update(part.encode() + b"\0")
-    return digest.hexdigest()
-
-
-def contents(name: str) -> Iterator[str]:
-    """A digest for each file that an experiment reads: sources of the package, its own, and the data."""
-    own = [HERE / f"{module}.py" for module in (name, "common", "graph", *NEEDS.get(name, ()))]
-    data = Path(os.environ["LOCALSHAPLEY_DATA"]) if os.environ.get("LOCALSHAPLEY_DATA") else None
-    for path in [*sorted(SOURCES.rglob("*.py")), *own, *(sorted(data.rglob("*")) if data else [])]:
-        if path.is_file():
-            yield f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}"
-
-
-def versions() -> Iterator[str]:
-    """Releases of what computes the numbers."""
-    for package in PACKAGES:
-        try:
-            yield f"{package} {version(package)}"
-        except PackageNotFoundError:
-            yield f"{package} none"
 
 
 if __name__ == "__main__":

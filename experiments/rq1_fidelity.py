@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import localshapley as ls
-from common import PAPER_FIDELITY, Workload, arguments, fidelity, panels, within, write
+from common import PAPER_FIDELITY, Workload, arguments, fidelity, global_halves, panels, within, write
 from graph import WORKLOADS
 
 LIMIT = 120.0
@@ -37,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
             rows.append(row)
             pairs[row["workload"]] = (local, reference)
             print(row, file=sys.stderr)
-        notes += workload.notes
+        notes += workload.notes + workload.about_variants
     table = pd.DataFrame(rows)
     about = (
         "Local values against global ones. *pearson* and *spearman*: between the two, with the "
@@ -54,12 +53,9 @@ def main(argv: list[str] | None = None) -> None:
 
 def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
     """Local and global values of one workload, and of its variants."""
-    started = perf_counter()
-    n_permutations = 30 if quick else workload.permutations()
-    halves = [global_values(workload, n_permutations // 2, seed) for seed in (1, 2)]
-    seconds = perf_counter() - started
-    reference = np.mean([half.values for half in halves], axis=0)
-    between = fidelity(halves[0].values, halves[1].values)[0]
+    halves = global_halves(workload, quick)
+    reference = np.mean([half["values"] for half in halves], axis=0)
+    between = fidelity(*(np.array(half["values"]) for half in halves))[0]
     paper = PAPER_FIDELITY.get(workload.name, (np.nan, np.nan))
     for name, settings in {"": {}, **workload.variants}.items():
         started = perf_counter()
@@ -72,19 +68,13 @@ def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], n
             "paper pearson": paper[0],
             "paper spearman": paper[1],
             "ceiling": float(np.sqrt(max(2 * between / (1 + between), 0))),
-            "evaluations": int(sum(half.cost.draws for half in halves)),
+            "evaluations": sum(half["evaluations"] for half in halves),
             "local trainings": local.cost.trainings,
             "local error": local.relative_error,
             "local seconds": perf_counter() - started,
-            "global seconds": seconds,
+            "global seconds": sum(half["seconds"] for half in halves),
         }
         yield row, local.values, reference
-
-
-def global_values(workload: Workload, n_permutations: int, seed: int) -> ls.Valuation:
-    """Global values from so many permutations."""
-    budget = n_permutations * workload.n_rows + 2
-    return workload.value(method="global-mc", budget=budget, seed=seed)
 
 
 def findings(table: pd.DataFrame) -> list[str]:

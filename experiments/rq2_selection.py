@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
     found, notes = [], []
     for name in args.names:
         splits = [WORKLOADS[name](args.quick, seed) for seed in range(1 if args.quick else SPLITS[name])]
-        notes += splits[0].notes
+        notes += splits[0].notes + splits[0].about_variants + splits[0].about_left_out
         for split, workload in enumerate(splits):
             for method, v in all_values(workload, args.quick).items():
                 for balance in (None, "classes") if method in BALANCED else (None,):
@@ -90,13 +90,17 @@ def all_values(workload: Workload, quick: bool) -> dict[str, ls.Valuation]:
 def curves_of(workload: Workload, v: ls.Valuation, balance: str | None, shares: np.ndarray) -> list[dict[str, Any]]:
     """Accuracy by share of rows added, or removed."""
     best = partial(best_valued, workload, v, balance=balance)
-    points, everyone = [], np.arange(workload.n_rows)
+    everyone, orders = np.arange(workload.n_rows), {}
     for share in shares:
         k = max(1, round(share * workload.n_rows))
-        orders = {ADD: best(k), WORST: best(workload.n_rows - k), BEST: np.setdiff1d(everyone, best(k))}
-        for name, rows in orders.items():
-            points.append({"order": name, "share": float(share), "accuracy": 100 * workload.accuracy(rows)})
-    return points
+        orders[ADD, share] = best(k)
+        orders[WORST, share] = best(workload.n_rows - k)
+        orders[BEST, share] = np.setdiff1d(everyone, orders[ADD, share])
+    found = workload.accuracies(list(orders.values()))
+    return [
+        {"order": name, "share": float(share), "accuracy": 100 * accuracy}
+        for (name, share), accuracy in zip(orders, found, strict=True)
+    ]
 
 
 def tables(found: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -1,8 +1,8 @@
 """RQ3 of the paper: what every method costs, to the paper's stopping rule and to equal error.
 
 All methods of a row use the same trainers on the same machine, so that the ratios are method against method. A method
-runs to its end if that takes no more trainings than about ten minutes have; if it would, by a twentieth of them, it is
-stopped, extrapolated and marked with a star. The same trainings with plain scikit-learn are timed on a part of them,
+runs to its end if that takes no more trainings than about ten minutes have; if it clearly would, it is stopped before,
+extrapolated and marked with a star. The same trainings with plain scikit-learn are timed on a part of them,
 and extrapolated too.
 
     python experiments/rq3_cost.py            # under an hour on two cores
@@ -11,11 +11,8 @@ and extrapolated too.
 
 from __future__ import annotations
 
-import json
 import sys
-import tempfile
 from functools import partial
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -24,7 +21,9 @@ import pandas as pd
 
 import localshapley as ls
 from common import (
+    OURS,
     PAPER_COST,
+    Cost,
     OutOfReach,
     Workload,
     arguments,
@@ -35,8 +34,8 @@ from common import (
     within,
     write,
 )
-from graph import FEW, WORKLOADS, gnn
-from results import fingerprint
+from graph import FEW, FEW_AROUND, WORKLOADS, gnn
+from keep import folder_of, kept
 
 METHODS = {
     "global-mc": {"method": "global-mc"},
@@ -44,7 +43,7 @@ METHODS = {
     "complementary": {"method": "complementary"},
     "local-mc": {"method": "local-mc"},
     "LSMR-A, as the paper draws": {"method": "pivot"},
-    "LSMR-A": {"method": "sample"},
+    OURS: {"method": "sample"},
 }
 EXACT = "LSMR (exact)"
 GLOBAL = ("global-mc", "tmc", "complementary")
@@ -52,6 +51,8 @@ LIMIT, LIMIT_GPU = 600.0, 40.0
 """Seconds on two cores, or on a GPU, whose trainings a run may take; beyond, its cost is extrapolated."""
 LONGER = 60.0
 """The same for the values that others are compared with."""
+FAR = 500
+"""Draws of a game below which 100 between two looks are too many to tell when an error was met."""
 AIM = 0.1
 """Relative error at which methods are compared."""
 RULE_SECONDS, RULE_TRAININGS, RULE_ERROR = "to the rule (s)", "trainings to the rule", "error then"
@@ -62,11 +63,11 @@ PLAIN = "with scikit-learn (s)"
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `rq3_cost.csv`, `.md`, `.svg` and `.png`."""
     args = arguments(__doc__, argv, names=WORKLOADS)
-    makers = {**WORKLOADS, "GNN": partial(gnn, nodes=FEW)}
+    makers = {**WORKLOADS, "GNN": partial(gnn, seed=0 if args.quick else FEW_AROUND, nodes=FEW)}
     rows, notes = [], []
     for name in args.names:
         workload = makers[name](args.quick)
-        notes += workload.notes
+        notes += workload.notes + workload.about_left_out
         rows += costs(workload, args.quick)
     table = pd.DataFrame(rows)
     about = (
@@ -76,8 +77,9 @@ def main(argv: list[str] | None = None) -> None:
         f"*{AIM_SECONDS}*: seconds to a relative standard error of {AIM}, with the trainings, and the error that is "
         "found then, which has TMC's bias in it. A run may take the trainings of about ten minutes on two cores, "
         "or 40 seconds of a GPU (a number for each method, so that nothing but the seconds depends on the machine); "
-        "one that would take more than 1.5 times as many, by a twentieth of them, is stopped there. A star marks what "
-        "is extrapolated: the change falls with one over the trainings, the error with their root. "
+        "one that would take more than 4 times as many, by a twentieth of them, or 1.5 times as many, by a quarter, is "
+        "stopped there. A star marks what is extrapolated: the change falls with one over the trainings, the error "
+        "with their root. "
         "*evaluations*: scores of a model on a test row until the rule, which the paper counts as trainings. "
         f"*{PLAIN}*: our trainings to error {AIM} with the plain estimator, extrapolated from a part of them (always "
         "starred; scikit-learn has no GCN). Permutations of nearest neighbours are walked row by row, each step at a "
@@ -89,45 +91,42 @@ def main(argv: list[str] | None = None) -> None:
 
 def costs(workload: Workload, quick: bool) -> list[dict[str, Any]]:
     """Costs of every method on one workload; what was measured with this code and data before is kept."""
-    contents = fingerprint("rq3_cost", [workload.title])[:16]
-    folder = Path(tempfile.mkdtemp() if quick else f"~/.cache/localshapley/rq3-{contents}").expanduser()
-    folder.mkdir(parents=True, exist_ok=True)
-    references: dict[str, ls.Valuation] = {}
+    folder = folder_of("rq3_cost", [workload.title], quick)
+    references = {
+        kind: kept(folder / f"{kind}.json", partial(longer_run, workload, kind, quick)) for kind in ("local", "global")
+    }
     rows = []
     for name in METHODS:
         if name in workload.left_out:
             continue
+        reference = references["global" if name in GLOBAL else "local"]
         path = folder / f"{name.replace(' ', '-')}.json"
-        if not path.is_file():
-            references = references or longer_runs(workload, quick)
-            row = measure(workload, name, references["global" if name in GLOBAL else "local"], quick)
-            path.write_text(json.dumps(row), encoding="utf-8")
-        rows.append(json.loads(path.read_text(encoding="utf-8")))
+        rows.append(kept(path, partial(measure, workload, name, reference, quick)))
         print(rows[-1], file=sys.stderr)
     return rows + exact_costs(workload, quick, rows[-1])
 
 
-def longer_runs(workload: Workload, quick: bool) -> dict[str, ls.Valuation]:
+def longer_run(workload: Workload, kind: str, quick: bool) -> dict[str, Any]:
     """Values to compare with."""
-    seconds = 30.0 if quick else LONGER
-    return {
-        "local": workload.value(**within(workload.limit(seconds), 0.02)),
-        "global": workload.value(method="global-mc", seed=77, **within(workload.limit(seconds, "global-mc"), 0.02)),
-    }
+    method = {"local": {}, "global": {"method": "global-mc", "seed": 77}}[kind]
+    limit = workload.limit(30.0 if quick else LONGER, method.get("method", OURS))
+    v = workload.value(**method, **within(limit, 0.02))
+    return {"values": v.values, "relative_error": v.relative_error}
 
 
-def measure(workload: Workload, name: str, reference: ls.Valuation, quick: bool) -> dict[str, Any]:
+def measure(workload: Workload, name: str, reference: dict[str, Any], quick: bool) -> dict[str, Any]:
     """What one method costs."""
     settings = METHODS[name]
     seconds = 15.0 if quick else LIMIT_GPU if workload.rates == "GNN, GPU" else LIMIT
     limit = workload.limit(seconds, settings["method"])
     workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
-    rule = to_the_rule(workload.value, limit, **settings)
-    give_up = OutOfReach(limit, lambda look: times_more(look.relative_error) or np.inf)
-    aim = capped(ls.stopping.RelativeError(AIM) | give_up, limit, **settings)
-    seconds_to_aim, to_aim = timed(workload, **settings, **aim)
+    aim = ls.stopping.RelativeError(AIM), OutOfReach(limit, lambda look: times_more(look.relative_error) or np.inf)
+    rule, to_aim = to_the_rule(workload.value, limit, also=None if name == OURS else aim, **settings)
+    if name == OURS or (not to_aim.extrapolated and to_aim.draws_per_game < FAR):  # looks of that rule are far apart
+        seconds, v = timed(workload, **settings, **capped(aim[0] | aim[1], limit, **settings))
+        to_aim = Cost.of(v, seconds)
     factor = times_more(to_aim.relative_error)
-    trainings = to_aim.cost.trainings * factor
+    trainings = to_aim.trainings * factor
     star = "*" * rule.extrapolated
     paper = PAPER_COST[workload.name].get(name, (np.nan, np.nan))
     return {
@@ -136,11 +135,11 @@ def measure(workload: Workload, name: str, reference: ls.Valuation, quick: bool)
         RULE_SECONDS: "out of reach" if np.isnan(rule.seconds) else f"{rule.seconds:.3g}{star}",
         RULE_TRAININGS: float(rule.trainings),
         "evaluations": float(rule.evaluations),
-        RULE_ERROR: error_of(rule.valuation, reference),
-        AIM_SECONDS: f"{seconds_to_aim * factor:.3g}{'*' * (factor > 1)}" if factor else "out of reach",
+        RULE_ERROR: error_of(rule, reference),
+        AIM_SECONDS: f"{to_aim.seconds * factor:.3g}{'*' * (factor > 1)}" if factor else "out of reach",
         AIM_TRAININGS: float(round(trainings)) if factor else np.nan,
         AIM_ERROR: error_of(to_aim, reference) if factor == 1 else np.nan,
-        PLAIN: plain_seconds(workload, trainings, quick) if name == "LSMR-A" else "",
+        PLAIN: plain_seconds(workload, trainings, quick) if name == OURS else "",
         "paper (s)": float(paper[0]),
         "paper's trainings": float(paper[1]),
     }
@@ -153,11 +152,12 @@ def timed(workload: Workload, **settings: Any) -> tuple[float, ls.Valuation]:
     return perf_counter() - started, v
 
 
-def error_of(v: ls.Valuation, reference: ls.Valuation) -> float:
+def error_of(run: Cost, reference: dict[str, Any]) -> float:
     """Relative error against a reference that has an error of its own, which is taken off, from its norm as well."""
-    squared = relative_error(v.values, reference.values) ** 2 - reference.relative_error**2
-    squared /= 1 - min(reference.relative_error, 0.9) ** 2
-    return float(np.sqrt(max(squared, v.relative_error**2 / 4)))
+    own = reference["relative_error"]
+    squared = relative_error(run.values, np.array(reference["values"])) ** 2 - own**2
+    squared /= 1 - min(own, 0.9) ** 2
+    return float(np.sqrt(max(squared, run.relative_error**2 / 4)))
 
 
 def times_more(error: float) -> float:

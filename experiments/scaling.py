@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     about = (
         "MNIST (the pixels; digits if quick), supports of the 10 nearest rows; all methods to the paper's stopping "
         "rule. A run may take a number of trainings that depends on model and method alone; a star marks what is "
-        "extrapolated from there, or from a twentieth if it would take 1.5 times as many (the change that the "
+        "extrapolated from there, or from less if it would clearly take more (the change that the "
         "rule looks at falls with one over the trainings), good to a factor of about two. Where not even two looks of "
         "the rule fit into the limit, this and larger sizes of the method are left out. The last lines are KNN-Shapley "
         "in closed form and local values of uniform votes on made-up rows of 16 features, 1,000 test rows."
@@ -63,7 +63,7 @@ def runs(name: str, model: Any, sizes: tuple[int, ...], n_tests: int, quick: boo
             if not rows or rows[-1]["method"] != method:
                 value(method=name_of(method), **within(limit // 300, 0.1))  # kernels are loaded now
             try:
-                cost = to_the_rule(value, limit, method=name_of(method))
+                cost, _ = to_the_rule(value, limit, method=name_of(method))
             except ls.InvalidArgumentError as error:  # complementary draws of very many rows
                 print(error, file=sys.stderr)
                 break

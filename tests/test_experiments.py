@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 from pathlib import Path
@@ -181,36 +182,106 @@ def test_cost_to_the_papers_rule_is_extrapolated_by_the_change():
             previous = means[k - 1] if k else None
             n = 100 * (k + 1)
             look = SimpleNamespace(
-                values=means[k], previous=previous, trainings=3 * n, draws_per_game=n, draws_since=100
+                values=means[k],
+                stderr=means[k] / 9,
+                previous=previous,
+                trainings=3 * n,
+                draws_per_game=n,
+                draws_since=100,
+                seconds=0.1 * n,
+                relative_error=1 / np.sqrt(n),
             )
             if stop.holds(look):
                 n_looks, stopped = k + 1, stop.reached(look)
                 break
-        return SimpleNamespace(stopped=stopped, cost=SimpleNamespace(trainings=300 * n_looks, draws=0))
+        cost = SimpleNamespace(trainings=300 * n_looks, draws=3000 * n_looks, seconds=10.0 * n_looks)
+        return SimpleNamespace(stopped=stopped, cost=cost, values=means[k], relative_error=0.1)
 
-    whole, part, little = (common.to_the_rule(value, limit, method="global-mc") for limit in (60_000, 1200, 300))
+    def cost(limit, **also):
+        return common.to_the_rule(value, round(limit), method="global-mc", **also)
+
+    whole, part, little = (cost(limit)[0] for limit in (60_000, 1200, 300))
     assert not whole.extrapolated
     assert part.extrapolated
     assert part.trainings == pytest.approx(whole.trainings, rel=0.3)
     assert np.isnan(little.trainings)
-    given_up = common.to_the_rule(value, round(whole.trainings / 2), method="global-mc")
+    given_up, run = cost(whole.trainings / 2)
     assert given_up.extrapolated
-    assert given_up.valuation.cost.trainings == 1500  # as soon as it can be said
+    assert run.trainings == 1500  # as soon as it can be said
     assert given_up.trainings == pytest.approx(whole.trainings, rel=0.3)
-    in_reach = common.to_the_rule(value, round(1.1 * whole.trainings), method="global-mc")
-    assert in_reach.trainings == whole.trainings
+    assert cost(1.1 * whole.trainings)[0].trainings == whole.trainings
+
+
+def test_early_predictions_must_be_far_off_to_give_up():
+    common = experiment("common")
+
+    def needed(trainings):
+        return common.OutOfReach(40_000, lambda look: trainings / look.trainings)
+
+    for trainings, at, gives_up in (
+        (500_000, 1900, False),  # of 40,000: nothing is said before a twentieth
+        (170_000, 2100, True),
+        (150_000, 2100, False),
+        (150_000, 10_100, True),
+        (55_000, 30_000, False),  # within 1.5 times: it might still be met
+    ):
+        assert needed(trainings).holds(SimpleNamespace(trainings=at)) == gives_up
+
+
+def test_one_run_tells_what_two_targets_take():
+    common = experiment("common")
+    X, y, X_test, y_test = ls.datasets.load("iris")[:4]
+    value = functools.partial(ls.value, X, y, X_test[:5], y_test[:5], model="knn", score="accuracy", progress=False)
+    settings = {"method": "local-mc", "support": ls.supports.Nearest(6)}
+    aim = ls.stopping.RelativeError(0.02)
+    never = common.OutOfReach(10**9, lambda look: 1.0)
+    rule, other = common.to_the_rule(value, 10**6, also=(aim, never), **settings)
+    assert not rule.extrapolated
+    assert not other.extrapolated
+    assert rule.trainings == common.to_the_rule(value, 10**6, **settings)[0].trainings
+    assert other.relative_error <= 0.02
+    assert other.trainings > rule.trainings
+    assert other.evaluations / other.trainings == pytest.approx(rule.evaluations / rule.trainings)
+    rule, other = common.to_the_rule(value, 10**6, also=(aim, common.OutOfReach(1000, lambda look: 1e9)), **settings)
+    assert not rule.extrapolated
+    assert other.extrapolated  # and the run ends with the rule
+    assert other.trainings == rule.trainings
+
+
+def test_what_was_computed_is_kept_until_it_is_forgotten(tmp_path, monkeypatch):
+    keep = experiment("keep")
+    monkeypatch.setattr(keep, "KEPT", tmp_path / "results")
+    calls = []
+
+    def work():
+        calls.append(1)
+        return {"values": np.array([0.1, 1 / 3]), "seconds": 0.5, "words": "some"}
+
+    path = keep.folder_of("noise", ["a"]) / "one.json"
+    assert path != keep.folder_of("noise", ["b"]) / "one.json"
+    for _ in range(2):
+        assert keep.kept(path, work) == {"values": [0.1, 1 / 3], "seconds": 0.5, "words": "some"}
+    assert len(calls) == 1
+    keep.forget()
+    keep.kept(path, work)
+    assert len(calls) == 2
 
 
 def test_accuracy_of_networks_that_never_saw_a_class():
     pytest.importorskip("torch")
     graph, models = experiment("graph"), ls.models
-    adjacency, X, y, train, test = graph.communities()
-    rows = train[y[train] != 2]  # one of three classes is missing
-    found = graph.accuracy_of(adjacency, X, y, rows, test, models.GCN(epochs=20))
-    assert found * len(test) == pytest.approx(round(found * len(test)))
-    assert 0.3 < found <= (y[test] != 2).mean() + 1e-12
-    alone = train[y[train] == 1]
-    assert graph.accuracy_of(adjacency, X, y, alone, test, models.GCN(epochs=20)) == (y[test] == 1).mean()
+    _, _, y, train, test = graph.communities()
+    # All of three classes, two, one.
+    sets = [np.arange(len(train)), np.flatnonzero(y[train] != 2), np.flatnonzero(y[train] == 1)]
+    everyone, two, alone = graph.accuracies_of(graph.communities(), sets, models.GCN(epochs=20))
+    everyone_by_values = ls.value_nodes(
+        *graph.communities(), model=models.GCN(epochs=20), support=ls.supports.Everything(), score="accuracy",
+        budget=16, empty=0.0, progress=False,
+    )  # fmt: skip
+    assert everyone == pytest.approx(everyone_by_values.values.sum() / len(test))
+    assert two * len(test) == pytest.approx(round(two * len(test)))
+    assert 0.3 < two <= (y[test] != 2).mean() + 1e-12
+    assert alone == (y[test] == 1).mean()
 
 
 @pytest.mark.slow

@@ -29,7 +29,10 @@ def results(tmp_path, monkeypatch):
     data.mkdir()
     (data / "rows.csv").write_text("1,2\n")
     monkeypatch.setenv("LOCALSHAPLEY_DATA", str(data))
+    keep = importlib.import_module("keep")
     monkeypatch.setattr(module, "HERE", tmp_path)
+    monkeypatch.setattr(keep, "HERE", tmp_path)
+    monkeypatch.setattr(keep, "KEPT", tmp_path / "kept")
     monkeypatch.setattr(module, "EXPERIMENTS", ("noise",))
     write(tmp_path)
     return module

@@ -36,7 +36,7 @@ from joblib import Parallel, delayed, parallel_config
 
 import localshapley as ls
 from common import arguments, made_with, panels, write
-from results import fingerprint
+from keep import fingerprint
 
 sys.path += [str(Path(__file__).parents[1] / "benchmarks" / part) for part in ("", "peers")]
 from environments import python_of

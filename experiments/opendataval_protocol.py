@@ -174,7 +174,10 @@ def compiled() -> tuple[str, float]:
 def part(unit: Unit, counts: tuple[int, int, int], folder: Path) -> tuple[str, float]:
     """Run one part and keep its rows; with the processor's seconds that it took."""
     started = process_time()
-    rows = quiet(unit, counts)
+    try:
+        rows = quiet(unit, counts)
+    except Exception as error:  # the others go on; it is tried again by the next run
+        return f"{unit.file} failed: {error!r}", process_time() - started
     unfinished = (folder / unit.file).with_suffix(".tmp")
     unfinished.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     unfinished.replace(folder / unit.file)
@@ -328,13 +331,15 @@ def about(rows: pd.DataFrame, quick: bool) -> str:
         "(best removed, low is good), and while they are added, highest first (best added, high is good) or lowest "
         "first (worst added, low is good). The first four methods are this library's: `tasks.suspects`, exact "
         "values of a forest of fixed structure out of bag, and local values of logistic regression and of an SVM "
-        "with the 20 nearest rows; the first two do not use the validation rows. The others have OpenDataVal's "
-        "defaults, except that KNN-Shapley has K = 100, as many as there are validation rows, and that Data "
-        f"Shapley and Beta Shapley take {100 * EPOCHS} permutations, not 1,000 to 10,000 until they converge. These "
-        "two share their trainings, whose seconds stand beside Data Shapley; they are run for noisy labels at 20 % "
-        f"only, with {SLOW_SEEDS} seeds, and LOO for noisy labels only. Rows of MNIST are 32 principal components "
-        "of the pixels, and pol and 2dplanes are split at the median of their target, so that published figures "
-        "are beside ours for orientation only. Seconds are those of the processor, with one thread."
+        "with the 20 nearest rows; the first two do not use the validation rows, and judge by a forest (`suspects` "
+        "by an SVM as well), not by the logistic regression that Data-OOB, Data Shapley, Beta Shapley, Banzhaf and "
+        "LOO train. OpenDataVal's own have its defaults, except that KNN-Shapley has K = 100, as many as there are "
+        f"validation rows, and that Data Shapley and Beta Shapley take {100 * EPOCHS} permutations, not 1,000 to "
+        "10,000 until they converge. These two share their trainings, whose seconds stand beside Data Shapley; "
+        f"they are run for noisy labels at 20 % only, with {SLOW_SEEDS} seeds, and LOO for noisy labels only. Rows "
+        "of MNIST are 32 principal components of the pixels, and pol and 2dplanes are split at the median of their "
+        "target, so that published figures are beside ours for orientation only. Seconds are those of the "
+        "processor, with one thread."
     )
 
 

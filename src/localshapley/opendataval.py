@@ -38,7 +38,8 @@ class LocalShapleyEvaluator(DataEvaluator, ModelMixin):  # type: ignore[misc]
         coalition by coalition.
     by : {"values", "suspects"}, default="values"
         Whether the data values are Shapley values, or how probably each label is right (one less the `p_wrong` of
-        `localshapley.tasks.suspects`), for which neither the model nor the validation rows are needed.
+        `localshapley.tasks.suspects`), for which neither the model nor the validation rows are needed. Where too little
+        is learnt from the columns to tell a probability, rows are ranked by suspicion alone.
     random_state : int, RandomState or None
         As in OpenDataVal; it seeds the draws.
     **settings
@@ -74,7 +75,7 @@ class LocalShapleyEvaluator(DataEvaluator, ModelMixin):  # type: ignore[misc]
                 raise InvalidArgumentError(
                     "by='suspects' needs twenty rows and two classes of five; use by='values' for so few."
                 )
-            self._values = 1 - judged.p_wrong
+            self._values = -judged.suspicion if np.isnan(judged.p_wrong).any() else 1 - judged.p_wrong
             return self
         model = self.model if self.model is not None else _own(self.pred_model, regression, args, kwargs)
         tests = () if self.settings.get("cv") is not None else (_rows(self.x_valid), _labels(self.y_valid))

@@ -12,6 +12,7 @@ and extrapolated too.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -49,7 +50,7 @@ EXACT = "LSMR (exact)"
 GLOBAL = ("global-mc", "tmc", "complementary")
 LIMIT, LIMIT_GPU = 600.0, 40.0
 """Seconds on two cores, or on a GPU, whose trainings a run may take; beyond, its cost is extrapolated."""
-LONGER = 60.0
+LONGER = 40.0
 """The same for the values that others are compared with."""
 FAR = 500
 """Draws of a game below which 100 between two looks are too many to tell when an error was met."""
@@ -58,6 +59,26 @@ AIM = 0.1
 RULE_SECONDS, RULE_TRAININGS, RULE_ERROR = "to the rule (s)", "trainings to the rule", "error then"
 AIM_SECONDS, AIM_TRAININGS, AIM_ERROR = f"to error {AIM} (s)", f"trainings to error {AIM}", "error found"
 PLAIN = "with scikit-learn (s)"
+
+
+@dataclass(frozen=True)
+class StandardError(ls.stopping.Rule):
+    """Stops at a relative standard error, whatever might not have been drawn yet: the same for all methods."""
+
+    aim: float = AIM
+
+    @staticmethod
+    def of(look: Any) -> float:
+        """`‖stderr‖ / ‖values‖`."""
+        return float(np.linalg.norm(look.stderr) / max(np.linalg.norm(look.values), 1e-300))
+
+    def holds(self, look: Any) -> bool:
+        """Whether the error is small enough."""
+        return self.of(look) <= self.aim
+
+    def reached(self, look: Any) -> str:
+        """The error against the target."""
+        return f"relative standard error {self.of(look):.3g} (aim {self.aim:g})"
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -120,7 +141,7 @@ def measure(workload: Workload, name: str, reference: dict[str, Any], quick: boo
     seconds = 15.0 if quick else LIMIT_GPU if workload.rates == "GNN, GPU" else LIMIT
     limit = workload.limit(seconds, settings["method"])
     workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
-    aim = ls.stopping.RelativeError(AIM), OutOfReach(limit, lambda look: times_more(look.relative_error) or np.inf)
+    aim = StandardError(), OutOfReach(limit, lambda look: times_more(StandardError.of(look)) or np.inf)
     rule, to_aim = to_the_rule(workload.value, limit, also=None if name == OURS else aim, **settings)
     if name == OURS or (not to_aim.extrapolated and to_aim.draws_per_game < FAR):  # looks of that rule are far apart
         seconds, v = timed(workload, **settings, **capped(aim[0] | aim[1], limit, **settings))

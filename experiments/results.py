@@ -51,6 +51,7 @@ def main(argv: list[str] | None = None) -> int:
     options = ["--quick"] * args.quick
     if args.fresh:
         forget()
+        (out / "log.txt").unlink(missing_ok=True)
     with ThreadPoolExecutor(args.jobs) as pool:
         done = list(pool.map(lambda name: made(name, out, options, graphs=args.gpu, fresh=args.fresh), names))
     failed = [name for name, is_done in zip(names, done, strict=True) if not is_done]

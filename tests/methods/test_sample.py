@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import localshapley as ls
@@ -128,6 +128,7 @@ class TestExactInTheEnd:
         assert sampled.stopped == "every subset trained"
 
     @given(any_supports, st.integers(0, 3))
+    @example([[0], [0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 4, 5]], 2)  # the games draw the last subsets for each other
     def test_rounds_that_run_out_of_subsets_give_lsmr(self, supports, seed):
         game = naive.HashedGame("rough", N, len(supports), seed)
         exact = ls.shapley(supports, game, N)

@@ -221,14 +221,19 @@ class SampleRun(Collecting):
         return left if self._learns and len(self.rounds) == 1 else 0.0
 
     def draw_round(self, draws: float, most: float) -> bool:
-        """Draw about `draws` subsets, at most `most` new ones; False if there are none to draw."""
+        """Draw about `draws` subsets, at most `most` new ones; False if there are none to draw.
+
+        Once all are known, by the draws of games that overlap, there is one more round, which draws nothing and is exact.
+        """
         collection, strata = self.collection, self.strata
         before = collection.n_rows
         known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
         unknown = np.maximum(strata.n_subsets - known, 0.0)
         none_drawn = np.zeros((len(unknown), self.tuning.few_folds), dtype=np.int32)
         self.drawn = Drawn(strata, collection, self.drawn.full, before, known, unknown, unknown, none_drawn)
-        if draws < 1 or not self.drawn.leaves_any:
+        if not self.drawn.leaves_any:
+            return bool(self.rounds) and not self.rounds[-1].exact
+        if draws < 1:
             return False
         design, draws = self._design(unknown, draws, most)
         while design.least <= most:

@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from localshapley.arrays import Floats, Indices, Ints, SubsetArrays, max_by
 from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
+from localshapley.estimate.bending import Bending
 from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
@@ -65,7 +66,7 @@ class CrossFit:
         gain = collection.scores[drawn.full_pairs()] - nothing
         rise = gain[self._game] * (strata.position[self._stratum] + 1) / 2
         y = collection.scores[self._inner] - nothing[self._game] - rise
-        self.values, residual = self._fit(y, gain)
+        self.values, residual = self._fit(y, gain, nothing)
         self.sigma2 = self._variance_of(residual, y, gain)
         self._left_over = self._by_row(residual)
 
@@ -93,7 +94,8 @@ class CrossFit:
         each = self.sigma2 * np.where(drawn.expected < drawn.unknown, rest, 0.0) / (strata.k * (strata.n - strata.k))
         expected = np.bincount(strata.game, weights=each, minlength=graph.n_games)
         smoothing = self._tuning.smoothing
-        return (1 - smoothing) * seen + smoothing * graph.by_player(np.repeat(expected, graph.sizes))
+        variance: Floats = (1 - smoothing) * seen + smoothing * graph.by_player(np.repeat(expected, graph.sizes))
+        return variance + graph.by_player(self._wandering)
 
     def spread(self) -> Floats:
         """Columns, one row for each player, whose products have the covariances of the values as mean."""
@@ -139,47 +141,54 @@ class CrossFit:
         log_weight = -self._drawn.strata.log_subsets[self._stratum]
         return subsets, residual, log_weight, (self._log_pi, self._drawn.folds, self._drawn.before)
 
-    def _fit(self, y: Floats, gain: Floats) -> tuple[Floats, Floats]:
+    def _fit(self, y: Floats, gain: Floats, nothing: Floats) -> tuple[Floats, Floats]:
         """Values by each fold, and residuals of the pairs, from scores `y` less the line from `v(∅)` to `v(N)`."""
-        from localshapley.kernels.surrogate import estimate_games
+        from localshapley.kernels.surrogate import N_LEVELS, correct_values, fit_surrogates
 
         graph, drawn, row, stratum = self._graph, self._drawn, self._row, self._stratum
         collection, strata, folds = drawn.collection, drawn.strata, drawn.folds
         tuning, position = self._tuning, strata.position[stratum]
         values, residual = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(row))
+        of_strata = _pooled_levels(strata, gain)
         with ThreadPoolExecutor(cpu_count()) as threads:  # they do not depend on each other
             order = threads.submit(np.argsort, stratum, kind="stable")
             log_own = threads.submit(drawn.log_own_inclusion, row, stratum)
-            levels = threads.submit(_pooled_levels(strata, gain).take, stratum, axis=0)
+            levels = threads.submit(of_strata.take, stratum, axis=0)
             weight = self._weights()
             fold = folds[row]
             alone = np.where((row >= drawn.before) & (fold > 0) & (fold & (fold - 1) == 0), fold, 0)
-            targets = _without_pooled_level(y, levels.result(), weight, alone, drawn.n_folds, tuning.pooled_ridge)
+            targets, pooled = _without_pooled_level(
+                y, levels.result(), weight, alone, drawn.n_folds, tuning.pooled_ridge
+            )
             by_game = order.result()
             pair_indptr = np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1))
             log_weight = -strata.log_subsets[stratum]
             ordered = threads.map(lambda of_pair: of_pair[by_game], (row, position, weight, log_weight, *targets))
             pairs = pair_indptr, *islice(ordered, 4)
-            targets = np.stack(list(ordered))
-            near = subtract_nearness(drawn, pairs, alone[by_game], targets, tuning)
-            arguments = (
-                graph.arrays,
-                (collection.indptr, collection.players),
-                pairs,
-                targets,
-                (log_own.result(), folds, drawn.before),
-                (tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision),
-                values,
-                residual,
-            )
-            work = np.cumsum(np.diff(pair_indptr) * graph.sizes, dtype=np.float64)
-            cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cpu_count() + 1)[1:-1])
-            cuts = np.unique([0, *cuts, graph.n_games])  # each part has about the same work
-            list(threads.map(lambda cut: estimate_games(cut[0], cut[1], *arguments), pairwise(cuts.tolist())))
+            targets, alone = np.stack(list(ordered)), alone[by_game]
+            near, has_process = subtract_nearness(drawn, pairs, alone, targets, tuning)
+            given = graph.arrays, (collection.indptr, collection.players), pairs, targets
+            own = log_own.result(), folds, drawn.before
+            settings = tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision
+            fitted = np.zeros((drawn.n_folds, graph.n_games, N_LEVELS)), np.zeros((*values.shape, 2))
+            parts = self._parts(pair_indptr)
+            list(threads.map(lambda cut: fit_surrogates(cut[0], cut[1], *given, own, settings, fitted, values), parts))
+            lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2 + pooled @ of_strata.T
+            scores = collection.scores[self._inner][by_game]
+            bending = Bending(drawn, pairs, alone, scores, lines, fitted, tuning)
+            curved, self._wandering = bending.subtract(targets, ~has_process)
+            list(threads.map(lambda cut: correct_values(cut[0], cut[1], *given, own, values, residual), parts))
         residual[by_game] = residual.copy()
         values += near
+        values += curved
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
         return values, residual
+
+    def _parts(self, pair_indptr: Ints) -> list[tuple[int, int]]:
+        """Games, cut into parts of about the same work."""
+        work = np.cumsum(np.diff(pair_indptr) * self._graph.sizes, dtype=np.float64)
+        cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cpu_count() + 1)[1:-1])
+        return list(pairwise(np.unique([0, *cuts, self._graph.n_games]).tolist()))
 
     def _weights(self) -> Floats:
         """Weights of the fit: what a subset's residual adds to the variance, over its probability in the fit."""
@@ -214,10 +223,10 @@ def _pooled_levels(strata: Strata, gain: Floats) -> Floats:
 
 def _without_pooled_level(
     y: Floats, levels: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float
-) -> Floats:
+) -> tuple[Floats, Floats]:
     """`y` less a combination of the columns of `levels` that all games share; one row per fold.
 
-    Each fold's is fitted without the rows that it alone drew.
+    Each fold's is fitted without the rows that it alone drew. Also the coefficients, one row per fold.
     """
     n_columns = levels.shape[1]
     grams = np.zeros((n_folds + 1, n_columns, n_columns + 1))
@@ -226,12 +235,13 @@ def _without_pooled_level(
         known = np.empty((len(part), n_columns + 1))
         known[:, :-1], known[:, -1] = levels.take(part, axis=0), y[part]
         grams[f] = (known[:, :-1] * weight[part, None]).T @ known
-    out = np.empty((n_folds, len(y)))
+    out, coefficients = np.empty((n_folds, len(y))), np.empty((n_folds, n_columns))
     for f in range(n_folds):
         known = grams.sum(axis=0) - grams[f]
-        np.matmul(levels, np.linalg.solve(known[:, :-1] + ridge * np.eye(n_columns), known[:, -1]), out=out[f])
+        coefficients[f] = np.linalg.solve(known[:, :-1] + ridge * np.eye(n_columns), known[:, -1])
+        np.matmul(levels, coefficients[f], out=out[f])
         np.subtract(y, out[f], out=out[f])
-    return out
+    return out, coefficients
 
 
 def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: float, prior: float) -> Floats:

@@ -23,8 +23,10 @@ from localshapley.inputs.threads import in_threads
 
 def subtract_nearness(
     drawn: Drawn, pairs: tuple[Ints, Ints, Floats, Floats, Floats], alone: Indices, targets: Floats, tuning: Tuning
-) -> Floats:
-    """Subtract a process from the targets of each game that has enough draws for it; returns its values by fold.
+) -> tuple[Floats, AnyArray]:
+    """Subtract a process from the targets of each game that has enough draws for it.
+
+    Returns its values by fold, and which games have one.
 
     Parameters
     ----------
@@ -49,12 +51,13 @@ def subtract_nearness(
             scores, values[f, graph.indptr[game] : graph.indptr[game + 1]] = known.fit(y, some, tuning)
             y -= scores
 
-    games = np.flatnonzero(_is_worthwhile(drawn, np.diff(indptr), tuning)).tolist()
+    has_process = _is_worthwhile(drawn, np.diff(indptr), tuning)
+    games = np.flatnonzero(has_process).tolist()
     if games:
         # One thread for each product: the same sums, whatever the number of cores.
         with threadpool_limits(1):
             in_threads(fit, games)
-    return values
+    return values, has_process
 
 
 def _is_worthwhile(drawn: Drawn, n_pairs: Ints, tuning: Tuning) -> AnyArray:

@@ -39,6 +39,14 @@ class Tuning:
         Steps of conjugate gradients in the fit of this, and the most subsets that it is fitted to.
     nearness_draws, nearness_most, nearness_players : int
         Draws per player from which it is fitted, draws of a game and players up to which it is.
+    curve_draws, curve_least : int
+        Draws per player, and of a game, from which a curve is fitted to what sums over players leave.
+    curve_games : int
+        Games up to which curves are fitted: they are not compiled, and take longer than trainings that are.
+    curve_ridge : float
+        Ridge of the curves' coefficients, in units of a draw.
+    least_orders : int
+        Least number of random orders that the values of a curve are means of.
     prior_draws : float
         Prior draws at the pooled variance, for each factor of the variance model.
     inflation : float
@@ -73,6 +81,11 @@ class Tuning:
     nearness_draws: int = 5
     nearness_most: int = 2048
     nearness_players: int = 40
+    curve_draws: int = 5
+    curve_least: int = 256
+    curve_games: int = 512
+    curve_ridge: float = 3.0
+    least_orders: int = 8
     prior_draws: float = 1.0
     inflation: float = 0.3
     smoothing: float = 0.2

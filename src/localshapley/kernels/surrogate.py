@@ -42,7 +42,11 @@ the rows in a fit.
 """
 
 
-def estimate_games(
+Fitted: TypeAlias = tuple[Floats, Floats]
+"""`levels` (n_folds, n_games, 4), the `c_i`, and `effects` (n_folds, total size, 2), the `a_z` and `b_z`."""
+
+
+def fit_surrogates(
     first: int,
     stop: int,
     graph: GraphArrays,
@@ -51,19 +55,18 @@ def estimate_games(
     targets: Floats,
     drawn: Drawn,
     settings: Settings,
+    fitted: Fitted,
     values: Floats,
-    residual: Floats,
 ) -> None:
-    """Values of the games from `first` up to `stop` by each fold of a round, and residuals of what the folds drew.
+    """Fit the surrogates of the games from `first` up to `stop` for each fold; the targets become their residuals.
 
-    Pairs (game, row) are ordered by game and size. `targets` (n_folds, n_pairs) are centred scores, `log_inclusion` is
-    the logarithm of the chance of a row that only one fold drew. `values` (n_folds, total size) is aligned with the
-    games' players.
+    Pairs (game, row) are ordered by game and size. `targets` (n_folds, n_pairs) are centred scores, `values`
+    (n_folds, total size) is aligned with the games' players.
     """
     n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
     most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
     room = np.empty((5, N_LEVELS + 2 * most_players)), *np.zeros((3, n_players)), np.empty(longest)
-    fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, room, (values, residual))
+    fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, room, (*fitted, values))
 
 
 @kernel()
@@ -77,13 +80,13 @@ def fit_games(
     drawn: Drawn,
     settings: Settings,
     room: Room,
-    out: tuple[Floats, Floats],
+    out: tuple[Floats, Floats, Floats],
 ) -> None:
-    """Fit surrogates and correct them, game by game and fold by fold."""
+    """Fit surrogates game by game and fold by fold."""
     indptr, players, _, _ = graph
-    pair_indptr, pair_rows, position, weight, log_weight = pairs
-    values, residual = out
-    used = room[4]
+    pair_indptr, pair_rows, position, weight, _ = pairs
+    levels, effects, values = out
+    used, fitted, line = room[4], room[0][0], room[1]
     for game in range(first, stop):
         a, b = pair_indptr[game], pair_indptr[game + 1]
         if a == b:
@@ -94,8 +97,14 @@ def fit_games(
             y = targets[f, a:b]
             weigh(f, rows, weight[a:b], drawn, used)
             fit(sample, y, settings, room)
-            of_players = values[f, indptr[game] : indptr[game + 1]]
-            correct(f, sample, y, log_weight[a:b], drawn, room, of_players, residual[a:b])
+            for i in range(N_LEVELS):
+                levels[f, game, i] = fitted[i]
+            mean = combine(support, fitted, 0.0, line)
+            for i in range(len(support)):
+                at, slot = N_LEVELS + 2 * i, indptr[game] + i
+                effects[f, slot, 0], effects[f, slot, 1] = fitted[at], fitted[at + 1]
+                values[f, slot] = line[support[i]] - mean
+            leave(sample, y, room)
 
 
 @section()
@@ -249,50 +258,82 @@ def add_squares(sample: Sample, unit: Floats, scale: Floats) -> None:
 
 
 @section()
-def correct(
-    f: int,
-    sample: Sample,
-    y: Floats,
-    log_weight: Floats,
-    drawn: Drawn,
-    room: Room,
-    out: Floats,
-    residual: Floats,
-) -> None:
-    """Values of a game by fold `f`: those of the surrogate, corrected by its residuals on the fold's draws.
-
-    Keeps the residuals of what the fold drew.
-    """
+def leave(sample: Sample, y: Floats, room: Room) -> None:
+    """Subtract the surrogate from what it was fitted to."""
     support, rows, position, _, indptr, players = sample
-    log_inclusion, folds, before = drawn
-    fitted, line, inside = room[0][0], room[1], room[3]
-    n = len(support)
-    mean, height = combine(support, fitted, 0.0, line), 0.0
-    for z in support:
-        inside[z] = line[z] - mean
-    common, s = 0.0, NO_SIZE
+    fitted, line = room[0][0], room[1]
+    mean, height, s = 0.0, 0.0, NO_SIZE
     for i in range(len(rows)):
-        row = rows[i]
-        start, stop = indptr[row], indptr[row + 1]
-        k = stop - start
+        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
         if position[i] != s:
             s = position[i]
             mean, height = combine(support, fitted, s, line), level(fitted, s)
-        error = y[i] - height + k * mean
+        error = y[i] - height + (stop - start) * mean
         for j in range(start, stop):
             error -= line[players[j]]
-        new = row >= before
-        # 1/π for what fold f alone drew, 1 for what it knows
-        log_coefficient = -log_inclusion[row] if new and folds[row] == 1 << f else 0.0
-        amount = error * np.exp(log_weight[i] + log_coefficient)
-        common -= amount / (n - k)
-        amount *= 1 / k + 1 / (n - k)
-        for j in range(start, stop):
-            inside[players[j]] += amount
-        if new and folds[row] > 0 and folds[row] >> f & 1:
-            residual[i] = error
-    for i in range(n):
-        out[i] = inside[support[i]] + common
+        y[i] = error
+
+
+def correct_values(
+    first: int,
+    stop: int,
+    graph: GraphArrays,
+    subsets: Lists,
+    pairs: Pairs,
+    errors: Floats,
+    drawn: Drawn,
+    values: Floats,
+    residual: Floats,
+) -> None:
+    """Correct values of surrogates by their residuals on each fold's draws, and keep the residuals of what it drew.
+
+    `log_inclusion` is the logarithm of the chance of a row that only one fold drew. `values` (n_folds, total size) is
+    aligned with the games' players.
+    """
+    inside = np.empty(len(graph[2]) - 1)
+    correct_games(first, stop, graph, subsets, pairs, errors, drawn, inside, (values, residual))
+
+
+@kernel()
+def correct_games(
+    first: int,
+    stop: int,
+    graph: GraphArrays,
+    subsets: Lists,
+    pairs: Pairs,
+    errors: Floats,
+    drawn: Drawn,
+    inside: Floats,
+    out: tuple[Floats, Floats],
+) -> None:
+    """Correct values game by game and fold by fold."""
+    indptr, players, _, _ = graph
+    pair_indptr, rows, _, _, log_weight = pairs
+    row_indptr, row_players = subsets
+    log_inclusion, folds, before = drawn
+    values, residual = out
+    for game in range(first, stop):
+        n = indptr[game + 1] - indptr[game]
+        for f in range(len(errors)):
+            common = 0.0
+            for i in range(indptr[game], indptr[game + 1]):
+                inside[players[i]] = values[f, i]
+            for i in range(pair_indptr[game], pair_indptr[game + 1]):
+                row, error = rows[i], errors[f, i]
+                start, stop_at = row_indptr[row], row_indptr[row + 1]
+                k = stop_at - start
+                new = row >= before
+                # 1/π for what fold f alone drew, 1 for what it knows
+                log_coefficient = -log_inclusion[row] if new and folds[row] == 1 << f else 0.0
+                amount = error * np.exp(log_weight[i] + log_coefficient)
+                common -= amount / (n - k)
+                amount *= 1 / k + 1 / (n - k)
+                for j in range(start, stop_at):
+                    inside[row_players[j]] += amount
+                if new and folds[row] > 0 and folds[row] >> f & 1:
+                    residual[i] = error
+            for i in range(indptr[game], indptr[game + 1]):
+                values[f, i] = inside[players[i]] + common
 
 
 @kernel()

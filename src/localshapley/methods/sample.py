@@ -93,7 +93,8 @@ class SampleRun(Collecting):
         Whether to take small games whole at once, and a game's size as soon as half of its subsets would be drawn.
     """
 
-    kernels = ("draw_games", "fill_rows", "fit_games", "add_variances", "add_spread", "rehash", "games_holding", "keep")
+    kernels = ("draw_games", "fill_rows", "fit_games", "correct_games", "add_variances", "add_spread", "rehash",
+               "games_holding", "keep")  # fmt: skip
 
     def __init__(
         self,
@@ -223,7 +224,7 @@ class SampleRun(Collecting):
     def draw_round(self, draws: float, most: float) -> bool:
         """Draw about `draws` subsets, at most `most` new ones; False if there are none to draw.
 
-        Once all are known, by the draws of games that overlap, there is one more round, which draws nothing and is exact.
+        Once games that overlap have drawn all for each other, there is one more round, which is empty and exact.
         """
         collection, strata = self.collection, self.strata
         before = collection.n_rows

@@ -1,0 +1,140 @@
+"""Curves over the scores of surrogates: their Shapley values, what they are fitted to, and what they leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import localshapley as ls
+import naive
+from localshapley.estimate import bending
+from localshapley.estimate.bending import Bending, Curve
+from localshapley.estimate.tuning import TUNED
+
+EAGER = replace(TUNED, curve_draws=2, curve_least=20)
+
+
+class Votes:
+    """Each test row is won if the players of its support that are there have a majority of the weights."""
+
+    name = "votes"
+
+    def __init__(self, n_players: int, n_tests: int) -> None:
+        self.weights = np.random.default_rng(0).normal(size=(n_tests, n_players))
+
+    def evaluate(self, coalitions: ls.models.Coalitions) -> np.ndarray:
+        out = []
+        for c in range(len(coalitions)):
+            sums = self.weights[:, coalitions.coalition(c)].sum(axis=1)
+            out.append((sums > 0)[coalitions.tests_of(c)])
+        return np.concatenate(out).astype(float)
+
+
+def a_curve(n=5, seed=0, straight=False):
+    """A curve, with the surrogate of a game of `n` players: effects, and what it is at each size without them."""
+    rng = np.random.default_rng(seed)
+    height = rng.normal(size=(4, 3))
+    if straight:
+        height[1:3] = 0.0
+    return (
+        Curve(0, 0.4, 0.7, height),
+        rng.normal(size=(n, 2)) / 2,
+        rng.normal(size=n - 1),
+        np.linspace(-0.8, 0.8, n - 1),
+    )
+
+
+def by_definition(curve, effects, middle, position):
+    """Shapley values of the curve, of which the empty and the full set have none."""
+    n = len(effects)
+    centred = effects - effects.mean(axis=0)
+
+    def score(members):
+        k = len(members)
+        if k in (0, n):
+            return 0.0
+        s, (effect, slope) = position[k - 1], centred[list(members)].sum(axis=0)
+        x = (middle[k - 1] + effect + s * slope - curve.middle) / curve.unit
+        bent = np.array([x, 2 * x / np.hypot(1, 2 * x), 6 * x / np.hypot(1, 6 * x), 1.0])
+        return float(bent @ curve.height @ np.array([1.0, s, s * s]))
+
+    return np.array(list(naive.shapley_of_one(range(n), score).values()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_are_those_of_the_definition_within_their_errors(seed):
+    given = a_curve(seed=seed)
+    values, variance = given[0].values(*given[1:], 4000, np.random.default_rng(seed))
+    off = (values - by_definition(*given)) / np.sqrt(variance)
+    assert np.abs(off).max() < 4
+    assert 0 < np.sqrt(variance).max() < 0.05
+    assert values.sum() == pytest.approx(0, abs=1e-12)
+
+
+def test_values_of_a_straight_line_need_no_chance():
+    given = a_curve(straight=True)
+    values, variance = given[0].values(*given[1:], 2, np.random.default_rng(0))
+    np.testing.assert_allclose(values, by_definition(*given), atol=1e-12)
+    assert not variance.any()
+
+
+def bent_rounds(monkeypatch, supports, game, n_players, **how):
+    """A run, and what each of its rounds gave to the curves: the arguments, and what was left before and after."""
+    seen = []
+    subtract = Bending.subtract
+
+    def watched(self, left, games):
+        before = left.copy()
+        found = subtract(self, left, games)
+        seen.append((self, games, before, left.copy()))
+        return found
+
+    monkeypatch.setattr(bending.Bending, "subtract", watched)
+    method = ls.methods.Sample(tuning=EAGER)
+    return ls.shapley(supports, game, n_players, method=method, **how), seen
+
+
+SUPPORTS = [np.sort(np.random.default_rng(t).choice(24, 14, replace=False)) for t in range(10)]
+
+
+def test_a_curve_takes_most_of_what_sums_leave_of_votes(monkeypatch):
+    _, seen = bent_rounds(monkeypatch, SUPPORTS, Votes(24, 10), 24, budget=8000)
+    _, _, before, after = seen[-1]
+    assert after.var() < 0.6 * before.var()
+
+
+def test_the_curve_of_a_fold_does_not_know_what_the_fold_alone_drew(monkeypatch):
+    _, seen = bent_rounds(monkeypatch, SUPPORTS, Votes(24, 10), 24, budget=4000)
+    self, games, before, _ = seen[-1]
+    chosen = np.flatnonzero(games & self._has_enough())
+    for f in range(2):
+        hidden = self.alone == 1 << f
+        assert 0.05 < hidden.mean() < 0.6
+        other = replace(self, scores=np.where(hidden, 7.0, self.scores))
+        changed = before[f] + other.scores - self.scores
+        for one, two in zip(self._fit(f, before[f], chosen), other._fit(f, changed, chosen), strict=True):
+            assert (one.middle, one.unit) == (two.middle, two.unit)
+            np.testing.assert_allclose(one.height, two.height, atol=1e-10)
+
+
+def test_values_are_unbiased_and_their_errors_right(monkeypatch):
+    supports = [support[:9] for support in SUPPORTS]
+    game, method = Votes(24, 10), ls.methods.Sample(tuning=EAGER)
+    exact = ls.shapley(supports, game, 24, method="exact")
+    runs = [ls.shapley(supports, game, 24, method=method, budget=700, seed=seed, progress=False) for seed in range(100)]
+    values, stderr = (np.array([getattr(v, name) for v in runs]) for name in ("values", "stderr"))
+    moving = values.std(axis=0) > 1e-9
+    off = (values - exact.values)[:, moving]
+    assert np.abs(off.mean(axis=0) / (off.std(axis=0, ddof=1) / 10)).max() < 4
+    assert 0.8 < np.mean((off / stderr[:, moving]) ** 2) < 1.25
+
+
+def test_a_game_that_is_known_has_no_curve(monkeypatch):
+    supports = [support[:5] for support in SUPPORTS]
+    found, seen = bent_rounds(monkeypatch, supports, Votes(24, 10), 24, tol=1e-9)
+    exact = ls.shapley(supports, Votes(24, 10), 24, method="exact")
+    np.testing.assert_allclose(found.values, exact.values, atol=1e-10)
+    assert not found.stderr.any()
+    assert not seen[-1][0]._has_enough().any()

@@ -84,7 +84,7 @@ class Tuning:
     curve_draws: int = 5
     curve_least: int = 256
     curve_games: int = 512
-    curve_ridge: float = 3.0
+    curve_ridge: float = 50.0
     least_orders: int = 8
     prior_draws: float = 1.0
     inflation: float = 0.3

@@ -48,7 +48,7 @@ METHODS = {
 }
 EXACT = "LSMR (exact)"
 GLOBAL = ("global-mc", "tmc", "complementary")
-LIMIT, LIMIT_GPU = 600.0, 40.0
+LIMIT, LIMIT_GPU = 600.0, 240.0
 """Seconds on two cores, or on a GPU, whose trainings a run may take; beyond, its cost is extrapolated."""
 LONGER = 40.0
 """The same for the values that others are compared with."""
@@ -97,7 +97,7 @@ def main(argv: list[str] | None = None) -> None:
         "global) from a longer run, whose own error is taken off, and no less than half of what the run says itself. "
         f"*{AIM_SECONDS}*: seconds to a relative standard error of {AIM}, with the trainings, and the error that is "
         "found then, which has TMC's bias in it. A run may take the trainings of about ten minutes on two cores, "
-        "or 40 seconds of a GPU (a number for each method, so that nothing but the seconds depends on the machine); "
+        "or four of a GPU (a number for each method, so that nothing but the seconds depends on the machine); "
         "one that would take more than 4 times as many, by a twentieth of them, or 1.5 times as many, by a quarter, is "
         "stopped there. A star marks what is extrapolated: the change falls with one over the trainings, the error "
         "with their root. "

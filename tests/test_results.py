@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import shutil
+import threading
 from pathlib import Path
 
 import pandas as pd
@@ -58,6 +59,28 @@ def test_a_page_is_made_once_for_the_same_sources_and_data(results, tmp_path):
     assert pages(results, tmp_path) == (0, 3)
     write(tmp_path, "# another experiment")
     assert pages(results, tmp_path) == (0, 4)
+
+
+def test_pages_whose_seconds_matter_run_alone(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "EXPERIMENTS", ("noise", "scaling", "reuse"))
+    monkeypatch.setattr(results.index, "write", lambda folder: None)
+    running, seen = set(), {}
+
+    def made(name, **how):
+        running.add(name)
+        seen[name] = set(running)
+        if name in results.ALONE:
+            assert running == {name}
+        else:
+            both.wait(timeout=60)
+        running.discard(name)
+        return True
+
+    both = threading.Barrier(2)
+    monkeypatch.setattr(results, "made", made)
+    assert results.main(["--out", str(tmp_path / "pages"), "--jobs", "2"]) == 0
+    assert list(seen)[-1] == "scaling"
+    assert {"noise", "reuse"} in seen.values()  # these two were at work at the same time
 
 
 def test_a_failed_experiment_is_told_and_run_again(results, tmp_path):

@@ -16,6 +16,8 @@ import numpy as np
 
 HERE = Path(__file__).parent
 SOURCES = HERE.parent / "src" / "localshapley"
+BESIDE = ("cli", "report", "opendataval.py", "__main__.py")
+"""Parts of the package that the pages of `results.py` do not use."""
 NEEDS = {"beyond": ("ablation",)}
 KEPT = Path("~/.cache/localshapley/results")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
@@ -33,7 +35,8 @@ def contents(name: str) -> Iterator[str]:
     """A digest for each file that an experiment reads: sources of the package, its own, and the data."""
     own = [HERE / f"{module}.py" for module in (name, "common", "graph", *NEEDS.get(name, ()))]
     data = Path(os.environ["LOCALSHAPLEY_DATA"]) if os.environ.get("LOCALSHAPLEY_DATA") else None
-    for path in [*sorted(SOURCES.rglob("*.py")), *own, *(sorted(data.rglob("*")) if data else [])]:
+    sources = [path for path in sorted(SOURCES.rglob("*.py")) if path.relative_to(SOURCES).parts[0] not in BESIDE]
+    for path in [*sources, *own, *(sorted(data.rglob("*")) if data else [])]:
         if path.is_file():
             yield f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}"
 

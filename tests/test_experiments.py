@@ -248,6 +248,20 @@ def test_one_run_tells_what_two_targets_take():
     assert other.trainings == rule.trainings
 
 
+def test_a_page_depends_on_the_sources_that_compute_it(tmp_path, monkeypatch):
+    keep = experiment("keep")
+    monkeypatch.setattr(keep, "SOURCES", tmp_path)
+    for name in ("engine.py", "report/page.py", "opendataval.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1\n")
+    before = keep.fingerprint("noise", [])
+    for name in ("report/page.py", "opendataval.py"):
+        (tmp_path / name).write_text("2\n")
+    assert keep.fingerprint("noise", []) == before
+    (tmp_path / "engine.py").write_text("2\n")
+    assert keep.fingerprint("noise", []) != before
+
+
 def test_what_was_computed_is_kept_until_it_is_forgotten(tmp_path, monkeypatch):
     keep = experiment("keep")
     monkeypatch.setattr(keep, "KEPT", tmp_path / "results")

@@ -36,7 +36,7 @@ from joblib import Parallel, delayed, parallel_config
 
 import localshapley as ls
 from common import arguments, made_with, panels, write
-from keep import fingerprint
+from keep import SOURCES, fingerprint
 
 sys.path += [str(Path(__file__).parents[1] / "benchmarks" / part) for part in ("", "peers")]
 from environments import python_of
@@ -116,7 +116,8 @@ def elsewhere(argv: list[str]) -> int:
 
 def kept(args: Any) -> Path:
     """The folder of what is done, by the contents of sources and data if none is named."""
-    key = fingerprint("opendataval_protocol", ["--quick"] * args.quick)[:12]
+    adapter = (SOURCES / "opendataval.py").read_text(encoding="utf-8")
+    key = fingerprint("opendataval_protocol", ["--quick"] * args.quick + [adapter])[:12]
     folder = args.keep or Path("~/.cache/localshapley").expanduser() / f"opendataval-{key}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -62,14 +62,19 @@ def forget() -> None:
     shutil.rmtree(KEPT.expanduser(), ignore_errors=True)
 
 
+def save(path: Path, found: Any, indent: int | None = None) -> None:
+    """Write a file that is there as a whole, or not at all."""
+    unfinished = path.with_suffix(f".{os.getpid()}")
+    unfinished.write_text(json.dumps(found, indent=indent) + "\n", encoding="utf-8")
+    unfinished.replace(path)
+
+
 def kept(path: Path, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Numbers, words and arrays that were computed before, or are computed now and kept; arrays come back as lists."""
     if not path.is_file():
         found = {key: item.tolist() if isinstance(item, np.ndarray) else item for key, item in work().items()}
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(found), encoding="utf-8")
-        unfinished.replace(path)
+        save(path, found)
     found = json.loads(path.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
     return found

@@ -36,7 +36,7 @@ from joblib import Parallel, delayed, parallel_config
 
 import localshapley as ls
 from common import arguments, made_with, panels, write
-from keep import SOURCES, fingerprint
+from keep import SOURCES, fingerprint, save
 
 sys.path += [str(Path(__file__).parents[1] / "benchmarks" / part) for part in ("", "peers")]
 from environments import python_of
@@ -179,9 +179,7 @@ def part(unit: Unit, counts: tuple[int, int, int], folder: Path) -> tuple[str, f
         rows = quiet(unit, counts)
     except Exception as error:  # the others go on; it is tried again by the next run
         return f"{unit.file} failed: {error!r}", process_time() - started
-    unfinished = (folder / unit.file).with_suffix(".tmp")
-    unfinished.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    unfinished.replace(folder / unit.file)
+    save(folder / unit.file, rows, indent=1)
     return unit.file, process_time() - started
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import index
 from common import RESULTS, commit, machine
-from keep import fingerprint, forget
+from keep import fingerprint, forget, save
 
 HERE = Path(__file__).parent
 EXPERIMENTS = ("rq1_fidelity", "rq2_selection", "rq3_cost", "scaling", "rq4_support_size", "rq5_alignment", "ablation",
@@ -86,10 +86,7 @@ def made(name: str, out: Path, options: list[str], *, graphs: bool, fresh: bool)
         return False
     how = {"key": key, "commit": commit(), "date": today(), "machine": machine(), "seconds": round(seconds, 1)}
     with WRITING:
-        text = json.dumps(dict(sorted({**read(path), name: how}.items())), indent=1) + "\n"
-        unfinished = path.with_suffix(".tmp")
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
+        save(path, dict(sorted({**read(path), name: how}.items())), indent=1)
     return True
 
 

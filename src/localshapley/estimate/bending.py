@@ -10,7 +10,7 @@ told.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -82,13 +82,11 @@ class Bending:
 
     def _has_enough(self) -> AnyArray:
         """Games that are left to chance, with enough draws for a curve; none where there are many games."""
-        drawn, tuning = self.drawn, self.tuning
-        graph, strata = drawn.collection.graph, drawn.strata
+        graph, tuning = self.drawn.collection.graph, self.tuning
         if graph.n_games > tuning.curve_games:
             return np.zeros(graph.n_games, dtype=bool)
-        chance = np.bincount(strata.game, weights=drawn.expected < drawn.unknown, minlength=graph.n_games) > 0
         least = np.maximum(tuning.curve_draws * graph.sizes, tuning.curve_least)
-        return chance & (graph.sizes > 2) & (np.diff(self.pairs[0]) >= least)
+        return self.drawn.has_chance & (graph.sizes > 2) & (np.diff(self.pairs[0]) >= least)
 
     def _fit(self, f: int, left: Floats, games: Ints) -> list[Curve]:
         """Curves of the games for a fold, each shrunk towards what they have in common."""
@@ -97,26 +95,26 @@ class Bending:
         for game in games.tolist():
             here = slice(indptr[game], indptr[game + 1])
             seen = self.alone[here] != 1 << f
-            known = self.scores[here][seen]
-            low, high = known.min(), known.max()
-            if low == high:
+            known, total = self.scores[here][seen], weight[here][seen].sum()
+            if total <= 0 or known.min() == known.max():  # there is nothing to fit
                 continue
+            low, high = known.min(), known.max()
             curve = Curve(game, (low + high) / 2, (high - low) / 2, np.zeros((N_CURVES, N_POWERS)))
             columns = curve.columns(self.scores[here] - left[here], position[here])
             weighted = columns * np.where(seen, weight[here], 0.0)
-            weighted *= len(known) / weight[here][seen].sum()
+            weighted *= len(known) / total
             found.append(curve)
             grams.append(weighted @ np.vstack([columns, left[here] / curve.unit]).T)
         if not found:
             return []
         ridge = self.tuning.curve_ridge
         stacked, penalty = np.stack(grams), ridge * np.eye(N_CURVES * N_POWERS)
-        total = stacked.sum(axis=0)
-        common = np.linalg.solve(total[:, :-1] + penalty, total[:, -1])
+        of_all = stacked.sum(axis=0)
+        common = np.linalg.solve(of_all[:, :-1] + penalty, of_all[:, -1])
         heights = np.linalg.solve(stacked[:, :, :-1] + penalty, (stacked[:, :, -1] + ridge * common)[..., None])
         return [
-            Curve(c.game, c.middle, c.unit, c.unit * h.reshape(N_CURVES, N_POWERS))
-            for c, h in zip(found, heights, strict=True)
+            replace(curve, height=curve.unit * height.reshape(N_CURVES, N_POWERS))
+            for curve, height in zip(found, heights, strict=True)
         ]
 
     def _add_values(self, f: int, curve: Curve, values: Floats, variance: Floats) -> None:
@@ -152,8 +150,7 @@ class Curve:
         """The score on a scale from −1 to 1, the curves of it and 1, each times powers of the size."""
         x = (scores - self.middle) / self.unit
         curves = np.stack([x, *(bent(steepness * x) for steepness in STEEPNESS), np.ones_like(x)])
-        powers = np.stack([np.ones_like(x), position, position * position])
-        return (curves[:, None] * powers).reshape(N_CURVES * N_POWERS, -1)
+        return (curves[:, None] * powers(position)).reshape(N_CURVES * N_POWERS, -1)
 
     def at(self, scores: Floats, position: Floats) -> Floats:
         """What is added to each score."""
@@ -176,7 +173,7 @@ class Curve:
         random : Generator
         """
         effects = effects - effects.mean(axis=0)
-        line, *heights = self.height[:-1] @ np.stack([np.ones_like(position), position, position * position])
+        line, *heights = self.height[:-1] @ powers(position)
         exact = (line.mean() * effects[:, 0] + (line * position).mean() * effects[:, 1]) / self.unit
         order = random.permuted(np.tile(np.arange(len(effects)), (n_orders, 1)), axis=1)
         effect, slope = (np.cumsum(of_players[order], axis=1)[:, :-1] for of_players in effects.T)
@@ -195,6 +192,11 @@ class Curve:
             factor = steepness / self.unit
             heights_there[:, 1:-1] += height * (bent(factor * scores) - bent(factor * (middle - self.middle)))
         return np.diff(heights_there, axis=1)
+
+
+def powers(position: Floats) -> Floats:
+    """Of the size, from 0, one row for each."""
+    return np.stack([np.ones_like(position), position, position * position])
 
 
 def bent(x: Floats) -> Floats:

@@ -66,6 +66,12 @@ class Drawn:
         return int(self.counts.sum() + self.unknown[self.whole].sum())
 
     @property
+    def has_chance(self) -> AnyArray:
+        """Games of which something was left to chance, as flags."""
+        n_games = self.collection.graph.n_games
+        return np.bincount(self.strata.game, weights=self.expected < self.unknown, minlength=n_games) > 0
+
+    @property
     def left_to_chance(self) -> float:
         """Expected number of draws outside strata that are taken whole."""
         return float(self.expected[self.expected < self.unknown].sum())

@@ -65,12 +65,17 @@ def _is_worthwhile(drawn: Drawn, n_pairs: Ints, tuning: Tuning) -> AnyArray:
 
     With many games each has few draws, and their fits would take longer than most trainings.
     """
-    graph, strata = drawn.collection.graph, drawn.strata
+    graph = drawn.collection.graph
     if graph.n_games > tuning.few_games:
         return np.zeros(graph.n_games, dtype=bool)
-    chance = np.bincount(strata.game, weights=drawn.expected < drawn.unknown, minlength=graph.n_games) > 0
     low, high = tuning.nearness_draws * graph.sizes, tuning.nearness_most
-    return chance & (graph.sizes > 2) & (graph.sizes <= tuning.nearness_players) & (n_pairs >= low) & (n_pairs <= high)
+    return (
+        drawn.has_chance
+        & (graph.sizes > 2)
+        & (graph.sizes <= tuning.nearness_players)
+        & (n_pairs >= low)
+        & (n_pairs <= high)
+    )
 
 
 def _members(drawn: Drawn, game: int, rows: Ints) -> Floats:

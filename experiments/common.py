@@ -225,7 +225,7 @@ def within(limit: int, tol: float) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OutOfReach(ls.stopping.Rule):
-    """Gives up if a run would need more than its limit: 1.5 times by a quarter of it, 4 times by a twentieth."""
+    """Gives up if a run would need more than its limit: 4 times by a twentieth, 1.5 by a quarter, 1.25 by half."""
 
     limit: int
     times_more: Callable[[Any], float]
@@ -233,7 +233,8 @@ class OutOfReach(ls.stopping.Rule):
 
     def holds(self, look: Any) -> bool:
         """Whether to give up."""
-        doubt = 1.5 if look.trainings >= self.limit / 4 else 4.0  # a first look predicts badly
+        share = look.trainings / self.limit  # a first look predicts badly
+        doubt = 1.25 if share >= 1 / 2 else 1.5 if share >= 1 / 4 else 4.0
         early = look.trainings < max(1500, self.limit / 20)
         return not early and self.times_more(look) * look.trainings > doubt * self.limit
 
@@ -242,23 +243,29 @@ class OutOfReach(ls.stopping.Rule):
         return f"out of reach by {look.trainings:,} trainings of at most {self.limit:,}"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Firsts(ls.stopping.Rule):
-    """Waits until each of some rules has held once, or is out of reach, and remembers when they first held."""
+    """Waits until each of some rules has held once, or is out of reach, and remembers when they first held.
+
+    A look costs as much as all draws until then, so that thousands of them would cost more than the draws. They come in
+    pairs, as close as the rules that are waited for want them, with a twentieth more draws between two pairs.
+    """
 
     rules: dict[str, tuple[ls.stopping.Rule, OutOfReach]]
     at: dict[str, Any] = field(default_factory=dict)
     """The first look at which each held."""
+    step: int = 0
 
-    @property
-    def step(self) -> int:
-        """The largest of all."""
-        return max(rule.step for rule, _ in self.rules.values())
+    def __post_init__(self) -> None:
+        self.step = max(rule.step for rule, _ in self.rules.values())
 
     def holds(self, look: Any) -> bool:
         """Whether there is nothing to wait for."""
         self.at.update({key: look for key, (rule, _) in self.rules.items() if key not in self.at and rule.holds(look)})
-        return all(key in self.at or give_up.holds(look) for key, (_, give_up) in self.rules.items())
+        waited = [rule for key, (rule, over) in self.rules.items() if key not in self.at and not over.holds(look)]
+        close, far = max((rule.step for rule in waited), default=0), int(look.draws_per_game // 20)
+        self.step = far if far > close and (not close or look.draws_since <= close + 1) else close
+        return not waited
 
     def reached(self, look: Any) -> str:
         """What each of them says."""

@@ -56,7 +56,8 @@ def main(argv: list[str] | None = None) -> int:
         forget()
         (out / "log.txt").unlink(missing_ok=True)
     make = partial(made, out=out, options=options, graphs=args.gpu, fresh=args.fresh)
-    together = [name for name in names if name not in ALONE]
+    took = {name: how["seconds"] for name, how in read(out / "made.json").items()}
+    together = sorted((name for name in names if name not in ALONE), key=lambda name: -took.get(name, 0))
     with ThreadPoolExecutor(args.jobs) as pool:
         done = dict(zip(together, pool.map(make, together), strict=True))
     done |= {name: make(name) for name in names if name in ALONE}

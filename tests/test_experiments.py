@@ -223,7 +223,8 @@ def test_early_predictions_must_be_far_off_to_give_up():
         (170_000, 2100, True),
         (150_000, 2100, False),
         (150_000, 10_100, True),
-        (55_000, 30_000, False),  # within 1.5 times: it might still be met
+        (55_000, 15_000, False),  # within 1.5 times: it might still be met
+        (55_000, 30_000, True),
     ):
         assert needed(trainings).holds(SimpleNamespace(trainings=at)) == gives_up
 
@@ -246,6 +247,28 @@ def test_one_run_tells_what_two_targets_take():
     assert not rule.extrapolated
     assert other.extrapolated  # and the run ends with the rule
     assert other.trainings == rule.trainings
+
+
+def test_looks_come_in_pairs_and_lie_far_apart_after_many_draws():
+    common = experiment("common")
+    never = common.OutOfReach(10**9, lambda look: 1.0)
+    close, any_time = ls.stopping.RelativeChange(1e-12), ls.stopping.RelativeError(1e-12)
+    rule = common.Firsts({"close": (close, never), "any": (any_time, never)})
+    assert rule.step == 100
+
+    def step_after(draws, since):
+        look = SimpleNamespace(
+            trainings=2000, draws_per_game=draws, draws_since=since, values=np.ones(2), previous=np.zeros(2),
+            stderr=np.ones(2), covered=True, relative_error=1.0,
+        )  # fmt: skip
+        assert not rule.holds(look)
+        return rule.step
+
+    assert step_after(1000, 100) == 100  # a twentieth would be less
+    assert step_after(4000, 100) == 200
+    assert step_after(4200, 200) == 100  # the second of a pair
+    rule.at["close"] = None
+    assert step_after(4000, 100) == step_after(4000, 200) == 200  # nothing asks for looks close to each other
 
 
 def test_a_page_depends_on_the_sources_that_compute_it(tmp_path, monkeypatch):

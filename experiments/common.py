@@ -55,7 +55,7 @@ RATES = {
     "SVM": (7_500, 12_000, 5_200, 53_000, 38_000, 45_000),
     "GNN": (540, 310, 310, 1_080, 1_350, 1_100),
     "GNN, few": (1_320, 650, 1_060, 1_380, 1_220, 2_380),
-    "GNN, GPU": (3_000, 100, 3_000, 30_000, 30_000, 30_000),
+    "GNN, GPU": (3_000, 100, 1_000, 45_000, 30_000, 30_000),
     "quick": (100, 100, 100, 100, 100, 100),
 }
 """Trainings a second by method, measured once on two cores, or on a GPU. They turn limits in seconds into limits in
@@ -248,7 +248,7 @@ class Firsts(ls.stopping.Rule):
     """Waits until each of some rules has held once, or is out of reach, and remembers when they first held.
 
     A look costs as much as all draws until then, so that thousands of them would cost more than the draws. They come in
-    pairs, as close as the rules that are waited for want them, with a twentieth more draws between two pairs.
+    pairs, as close as the rules that are waited for want them, with a tenth more draws between two pairs.
     """
 
     rules: dict[str, tuple[ls.stopping.Rule, OutOfReach]]
@@ -263,7 +263,7 @@ class Firsts(ls.stopping.Rule):
         """Whether there is nothing to wait for."""
         self.at.update({key: look for key, (rule, _) in self.rules.items() if key not in self.at and rule.holds(look)})
         waited = [rule for key, (rule, over) in self.rules.items() if key not in self.at and not over.holds(look)]
-        close, far = max((rule.step for rule in waited), default=0), int(look.draws_per_game // 20)
+        close, far = max((rule.step for rule in waited), default=0), int(look.draws_per_game // 10)
         self.step = far if far > close and (not close or look.draws_since <= close + 1) else close
         return not waited
 

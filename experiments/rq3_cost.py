@@ -48,10 +48,8 @@ METHODS = {
 }
 EXACT = "LSMR (exact)"
 GLOBAL = ("global-mc", "tmc", "complementary")
-LIMIT, LIMIT_GPU = 600.0, 240.0
+LIMIT, LIMIT_GPU, LIMIT_QUICK = 600.0, 300.0, 15.0
 """Seconds on two cores, or on a GPU, whose trainings a run may take; beyond, its cost is extrapolated."""
-LONGER = 40.0
-"""The same for the values that others are compared with."""
 FAR = 500
 """Draws of a game below which 100 between two looks are too many to tell when an error was met."""
 AIM = 0.1
@@ -97,9 +95,9 @@ def main(argv: list[str] | None = None) -> None:
         "global) from a longer run, whose own error is taken off, and no less than half of what the run says itself. "
         f"*{AIM_SECONDS}*: seconds to a relative standard error of {AIM}, with the trainings, and the error that is "
         "found then, which has TMC's bias in it. A run may take the trainings of about ten minutes on two cores, "
-        "or four of a GPU (a number for each method, so that nothing but the seconds depends on the machine); "
+        "or five of a GPU (a number for each method, so that nothing but the seconds depends on the machine); "
         "one that would take more than 4 times as many, by a twentieth of them, 1.5 times as many, by a quarter, or "
-        "1.25 times, by half, is stopped there. Looks come in pairs, a twentieth of the draws apart. A star marks what "
+        "1.25 times, by half, is stopped there. Looks come in pairs, a tenth of the draws apart. A star marks what "
         "is extrapolated: the change falls with one over the trainings, the error with their root. "
         "*evaluations*: scores of a model on a test row until the rule, which the paper counts as trainings. "
         f"*{PLAIN}*: our trainings to error {AIM} with the plain estimator, extrapolated from a part of them (always "
@@ -127,10 +125,16 @@ def costs(workload: Workload, quick: bool) -> list[dict[str, Any]]:
     return rows + exact_costs(workload, quick, rows[-1])
 
 
+def seconds_of(workload: Workload, quick: bool) -> float:
+    """Seconds whose trainings a run may take."""
+    return LIMIT_QUICK if quick else LIMIT_GPU if workload.rates == "GNN, GPU" else LIMIT
+
+
 def longer_run(workload: Workload, kind: str, quick: bool) -> dict[str, Any]:
     """Values to compare with."""
     method = {"local": {}, "global": {"method": "global-mc", "seed": 77}}[kind]
-    limit = workload.limit(30.0 if quick else LONGER, method.get("method", OURS))
+    seconds = 2 * LIMIT_QUICK if quick else seconds_of(workload, quick) / 15
+    limit = workload.limit(seconds, method.get("method", OURS))
     v = workload.value(**method, **within(limit, 0.02))
     return {"values": v.values, "relative_error": v.relative_error}
 
@@ -138,8 +142,7 @@ def longer_run(workload: Workload, kind: str, quick: bool) -> dict[str, Any]:
 def measure(workload: Workload, name: str, reference: dict[str, Any], quick: bool) -> dict[str, Any]:
     """What one method costs."""
     settings = METHODS[name]
-    seconds = 15.0 if quick else LIMIT_GPU if workload.rates == "GNN, GPU" else LIMIT
-    limit = workload.limit(seconds, settings["method"])
+    limit = workload.limit(seconds_of(workload, quick), settings["method"])
     workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
     aim = StandardError(), OutOfReach(limit, lambda look: times_more(StandardError.of(look)) or np.inf)
     rule, to_aim = to_the_rule(workload.value, limit, also=None if name == OURS else aim, **settings)

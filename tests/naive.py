@@ -315,6 +315,11 @@ def add_weighted(
     return sums, squares
 
 
+def arrived(game: Iterable[int], order: Sequence[int], first: int, stop: int) -> list[int]:
+    """The players of a game that arrive, in an order of its players, at one of the places `first` to `stop - 1`."""
+    return sorted(z for z in game if first <= list(order).index(z) < stop)
+
+
 def taught(supports: Sequence[Iterable[int]], v: Utility, members: Iterable[int]) -> float:
     """`U(A) = Σ_t v_t(A ∩ N(t))`."""
     return sum(v(tuple(sorted(set(members) & {int(z) for z in support})), t) for t, support in enumerate(supports))

@@ -264,11 +264,11 @@ def test_looks_come_in_pairs_and_lie_far_apart_after_many_draws():
         assert not rule.holds(look)
         return rule.step
 
-    assert step_after(1000, 100) == 100  # a twentieth would be less
-    assert step_after(4000, 100) == 200
-    assert step_after(4200, 200) == 100  # the second of a pair
+    assert step_after(500, 100) == 100  # a tenth would be less
+    assert step_after(2000, 100) == 200
+    assert step_after(2200, 200) == 100  # the second of a pair
     rule.at["close"] = None
-    assert step_after(4000, 100) == step_after(4000, 200) == 200  # nothing asks for looks close to each other
+    assert step_after(2000, 100) == step_after(2000, 200) == 200  # nothing asks for looks close to each other
 
 
 def test_a_page_depends_on_the_sources_that_compute_it(tmp_path, monkeypatch):

@@ -23,6 +23,7 @@ from localshapley.kernels.draws import (
     draw_round,
     games_holding,
     keep,
+    list_arrived,
     next_below,
     next_combination,
     random_subset,
@@ -425,3 +426,17 @@ def test_what_draws_say_is_added_up_as_by_the_definition(supports, seed):
     expected = naive.add_weighted(games, rows, graph.n_players)
     np.testing.assert_allclose(sums, expected[0], atol=1e-10)
     np.testing.assert_allclose(squares, expected[1], atol=1e-10)
+
+
+@given(any_supports, st.integers(0, 100))
+def test_players_are_listed_by_when_they_arrive(supports, seed):
+    games, graph = ordered(supports)
+    rng = np.random.default_rng(seed)
+    orders = [[rng.permutation(game) for game in games] for _ in range(2)]
+    arrival = np.array([[list(o).index(z) for g, o in zip(games, of, strict=True) for z in g] for of in orders])
+    draws, which = rng.integers(2, size=9), rng.integers(len(games), size=9)
+    ends = np.sort(rng.integers(graph.sizes[which] + 1, size=(2, 9)), axis=0)
+    out = np.empty((ends[1] - ends[0]).sum(), dtype=np.int32)
+    list_arrived((graph.indptr, graph.players), arrival, draws, which, *ends, out)
+    expected = [naive.arrived(games[g], orders[d][g], a, b) for d, g, a, b in zip(draws, which, *ends, strict=True)]
+    assert out.tolist() == [z for players in expected for z in players]

@@ -430,3 +430,20 @@ def add_weighted(
                     sums[1, z] += hits[row, 1] * amount[z]
                     squares[z] += (hits[row, 0] + hits[row, 1]) * amount[z] * amount[z]
                     amount[z] = 0.0
+
+
+@kernel()
+def list_arrived(
+    game_lists: Lists, arrival: Ints, draws: Ints, games: Ints, first: Ints, stop: Ints, out: Indices
+) -> None:
+    """Write the players of each game, ascending, that arrive in a draw at one of the places `first` to `stop - 1`.
+
+    The games lie one after the other in `arrival`, a line for each draw, as in `game_lists`.
+    """
+    indptr, players = game_lists
+    n = 0
+    for c in range(len(draws)):
+        for slot in range(indptr[games[c]], indptr[games[c] + 1]):
+            if first[c] <= arrival[draws[c], slot] < stop[c]:
+                out[n] = players[slot]
+                n += 1

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
@@ -109,10 +109,10 @@ class Pairs(Rounds):
 
     def _begin(self, n: int) -> None:
         graph = self.graph
-        _, arrival = self.random_order(n)
+        _, self._arrival = self.random_order(n)
         around = (self._starts + GOLDEN * np.arange(self.draws, self.draws + n)[:, None]) % 1
         self._sizes = 1 + (around * (graph.sizes - 1)).astype(np.int64)  # of the coalitions
-        self._inside = arrival < self._sizes[:, self.game_of_slot]
+        self._inside = self._arrival < self._sizes[:, self.game_of_slot]
         self._sums = np.zeros((2, n, graph.n_games))
 
     def _first(self) -> AnyArray:
@@ -120,10 +120,11 @@ class Pairs(Rounds):
         pairs = np.flatnonzero(np.broadcast_to(self.graph.sizes > 1, self._sizes.shape))
         return np.column_stack([np.repeat(pairs, 2), np.tile([1, 0], len(pairs))])
 
-    def _members(self, draw: int, game: int, key: int) -> Indices:
-        here = slice(self.graph.indptr[game], self.graph.indptr[game + 1])
-        members: Indices = self.graph.players[here][self._inside[draw, here] == bool(key)]
-        return members
+    def _places(self, draws: Ints, games: Ints, keys: Ints) -> tuple[Ints, Ints]:
+        if self._ends:
+            return super()._places(draws, games, keys)
+        size = self._sizes[draws, games]
+        return np.where(keys, 0, size), np.where(keys, size, self.graph.sizes[games])
 
     def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
         self._sums[keys, draws, games] = np.add.reduceat(scores, batch.test_indptr[:-1])

@@ -108,10 +108,11 @@ class PivotRun(Collecting):
         row = np.repeat(np.arange(collection.n_rows), np.diff(collection.pair_indptr))
         k = collection.sizes[row]
         n = graph.sizes[collection.games]
-        log_chance = -np.log(n + 1) - log_subsets(n, k)
+        log_total = log_subsets(n, k)
+        log_chance = -np.log(n + 1) - log_total
         if not self._printed:
             log_chance = log_chance[collection.pair_indptr[:-1]][row]  # of the pivot, the first game of each row
-        scaled = collection.scores * np.exp(-log_subsets(n, k) - log_chance)
+        scaled = collection.scores * np.exp(-log_total - log_chance)
         sums, squares = np.zeros((2, graph.n_players)), np.zeros(graph.n_players)
         add_weighted(collection.subsets, graph.arrays, scaled, self._hits, sums, squares, np.zeros(graph.n_players))
         halves = sums / np.maximum(self._halves, 1)[:, None]

@@ -9,7 +9,7 @@ from threading import Lock
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
@@ -76,6 +76,7 @@ class Rounds(Run):
         Scores of the empty and the full coalition, in the order of `graph.tests`.
     """
 
+    kernels = ("list_arrived",)
     first_block = 2
     """Draws of the first block."""
 
@@ -87,6 +88,7 @@ class Rounds(Run):
         self.n_slots, n_games = len(graph.players), graph.n_games
         self.game_of_slot = np.repeat(np.arange(n_games), graph.sizes)
         self._random = np.random.default_rng([seed, graph.n_all])
+        self._arrival: Ints = (np.arange(self.n_slots) - graph.indptr[self.game_of_slot])[np.newaxis]  # at the ends
         self._ends = True
         self._queue: AnyArray = np.array([(g, k) for g in range(n_games) for k in sorted({0, int(graph.sizes[g])})])
         self._given = self._answered = 0
@@ -105,7 +107,7 @@ class Rounds(Run):
 
     @abstractmethod
     def _begin(self, n: int) -> None:
-        """Draw a block of `n` draws of every game."""
+        """Draw a block of `n` draws of every game; `_arrival` says when players arrive."""
 
     @abstractmethod
     def _first(self) -> AnyArray:
@@ -115,13 +117,13 @@ class Rounds(Run):
         """Those that go out once the scores of the others are back; none if the block is done."""
         return self._queue[:0]
 
-    @abstractmethod
-    def _members(self, draw: int, game: int, key: int) -> Indices:
-        """The players of a coalition, ascending."""
+    def _places(self, draws: Ints, games: Ints, keys: Ints) -> tuple[Ints, Ints]:
+        """The players of a coalition are those that arrive from a first place on, and before a last one."""
+        return np.zeros_like(keys), keys
 
-    def _tests(self, draw: int, game: int) -> Indices:
-        """The test rows that it is scored on."""
-        return self.graph.tests_of(game)
+    def _tests(self, draws: Ints, games: Ints) -> tuple[Ints, Indices]:
+        """The test rows that each is scored on, as lists one after the other."""
+        return chosen_lists(self.graph.test_indptr, self.graph.tests, games)
 
     @abstractmethod
     def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
@@ -184,20 +186,15 @@ class Rounds(Run):
             return self._batch(ids)
 
     def _batch(self, ids: AnyArray) -> Batch:
-        draws, games = np.divmod(ids[:, 0], self.graph.n_games)
-        members, tests = [], []
-        for draw, game, key in zip(draws.tolist(), games.tolist(), ids[:, 1].tolist(), strict=True):
-            whole = self.graph.game(game)
-            members.append(whole[:key] if self._ends else self._members(draw, game, key))
-            tests.append(self.graph.tests_of(game) if self._ends else self._tests(draw, game))
-        return Batch(
-            offsets(np.array([len(m) for m in members])),
-            np.concatenate(members),
-            offsets(np.array([len(t) for t in tests])),
-            np.concatenate(tests),
-            np.arange(len(ids) + 1),
-            games.astype(np.int32),
-        )
+        from localshapley.kernels.draws import list_arrived
+
+        graph = self.graph
+        draws, games = np.divmod(ids[:, 0], graph.n_games)
+        first, stop = self._places(draws, games, ids[:, 1])
+        indptr = offsets(stop - first)
+        players: Indices = np.empty(indptr[-1], dtype=np.int32)
+        list_arrived((graph.indptr, graph.players), self._arrival, draws, games, first, stop, players)
+        return Batch(indptr, players, *self._tests(draws, games), np.arange(len(ids) + 1), games.astype(np.int32))
 
     def add(self, batch: Batch, scores: Floats) -> None:
         """Take in the scores of a batch; batches come back in the order in which they were taken."""

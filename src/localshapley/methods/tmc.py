@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
@@ -103,9 +103,12 @@ class TruncatedWalks(Walks):
         live = self._lengths == self.graph.sizes
         return int((live * np.maximum(self.graph.sizes - 1 - self._step, 0)).sum())
 
-    def _tests(self, draw: int, game: int) -> Indices:
-        tests = self.graph.tests_of(game)
-        return tests[self._near[draw, self._place[tests]] < self._tmc.patience] if self._tmc.by_test else tests
+    def _tests(self, draws: Ints, games: Ints) -> tuple[Ints, Indices]:
+        indptr, tests = super()._tests(draws, games)
+        if self._ends or not self._tmc.by_test:
+            return indptr, tests
+        walking = self._near[np.repeat(draws, np.diff(indptr)), self._place[tests]] < self._tmc.patience
+        return offsets(walking)[indptr], tests[walking]
 
     def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
         if not self._tmc.by_test:

@@ -55,10 +55,6 @@ class Walks(Rounds):
         steps = np.tile(step[inside], n)
         return np.column_stack([walks, steps])[np.argsort(steps, kind="stable")]
 
-    def _members(self, draw: int, game: int, key: int) -> Indices:
-        here = slice(self.graph.indptr[game], self.graph.indptr[game + 1])
-        return self.graph.players[here][self._arrival[draw, here] < key]
-
     def _score(self, draws: Ints, games: Ints, keys: Ints, batch: Batch, scores: Floats) -> None:
         self._sums[draws, self._base[games] + keys] = np.add.reduceat(scores, batch.test_indptr[:-1])
 

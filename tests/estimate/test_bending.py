@@ -10,7 +10,8 @@ import pytest
 import localshapley as ls
 import naive
 from localshapley.estimate import bending
-from localshapley.estimate.bending import Bending, Curve
+from localshapley.estimate.bending import SLOPES, Bending, Curve, straightened
+from localshapley.estimate.crossfit import CrossFit
 from localshapley.estimate.tuning import TUNED
 
 EAGER = replace(TUNED, curve_draws=2, curve_least=20)
@@ -78,6 +79,64 @@ def test_values_of_a_straight_line_need_no_chance():
     values, variance = given[0].values(*given[1:], 2, np.random.default_rng(0))
     np.testing.assert_allclose(values, by_definition(*given), atol=1e-12)
     assert not variance.any()
+
+
+def test_a_curve_has_the_slope_that_it_says():
+    curve, *_ = a_curve()
+    scores, position = np.linspace(-1, 2, 30), np.linspace(-0.9, 0.9, 30)
+    columns = curve.columns(scores, position)
+    added, slope = curve.at(scores, position)
+    np.testing.assert_allclose(added, curve.height.ravel() @ columns, atol=1e-12)
+    step = 1e-6
+    found = (curve.at(scores + step, position)[0] - curve.at(scores - step, position)[0]) / (2 * step)
+    np.testing.assert_allclose(slope, found, atol=1e-6)
+
+
+def test_straightened_scores_are_to_sums_what_scores_are_to_the_curve():
+    rng = np.random.default_rng(0)
+    curves = [Curve(game, 0.5, 0.5, rng.normal(size=(4, 3)) / 60) for game in (0, 2)]
+    indptr, sums, scores = np.array([0, 8, 12, 20]), rng.random(20), rng.random(20)
+    pairs = indptr, np.arange(20), rng.uniform(-1, 1, 20), rng.random(20), np.zeros(20)
+    shift, weight = straightened(curves, pairs, sums, scores)
+    assert not shift[8:12].any()  # a game without a curve
+    assert (weight[8:12] == pairs[3][8:12]).all()
+    for curve in curves:
+        here = slice(*indptr[curve.game : curve.game + 2])
+        slope = 1 + curve.at(sums[here], pairs[2][here])[1]
+        assert (slope > SLOPES[0]).all()
+        assert (slope < SLOPES[1]).all()
+        step = 1e-5  # if the sums were larger by this, the curve would leave
+        left = scores[here] - sums[here] - step - curve.at(sums[here] + step, pairs[2][here])[0]
+        straight = (scores - sums + shift)[here] - step
+        np.testing.assert_allclose(left, slope * straight, atol=1e-8)
+        np.testing.assert_allclose(pairs[3][here] * left**2, weight[here] * straight**2, atol=1e-8)
+
+
+def test_curves_that_are_too_flat_or_too_steep_do_not_stretch_scores():
+    pairs = np.array([0, 3]), np.arange(3), np.zeros(3), np.ones(3), np.zeros(3)
+    steep = np.zeros((4, 3))
+    for height, slope in ((-0.99, SLOPES[0]), (9.0, SLOPES[1])):
+        steep[0, 0] = height
+        _, weight = straightened([Curve(0, 0.0, 1.0, steep)], pairs, np.zeros(3), np.ones(3))
+        np.testing.assert_allclose(weight, slope**2)
+
+
+def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
+    fits = []
+
+    class Watched(CrossFit):
+        def __init__(self, drawn, tuning, before):
+            fits.append((drawn, before))
+            super().__init__(drawn, tuning, before)
+
+    monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
+    method = ls.methods.Sample(tuning=EAGER)
+    ls.shapley(SUPPORTS, Votes(24, 10), 24, method=method, budget=6000)
+    drawn, before = fits[-1]
+    assert len(before.curves) == len(SUPPORTS)
+    straight = replace(before, curves=[])
+    known, unknown = (CrossFit(drawn, EAGER, learnt).variance().sum() for learnt in (before, straight))
+    assert known < 0.9 * unknown
 
 
 def bent_rounds(monkeypatch, supports, game, n_players, **how):

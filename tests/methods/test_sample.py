@@ -200,14 +200,32 @@ class TestAgainstTheFormulas:
         run = SampleRun(ls.SupportGraph(supports, 12), bench, read_settings("sample", seed=seed), "sample")
         list(run.begin())
         sharp = Tuning(max_steps=500, nearness_steps=500, precision=1e-24)
+        learnt = None  # where a fit starts makes no difference in the end
         for draws in (40, 60):
             assert run.draw_round(draws, 1000)
             list(run.train())
             run.look(None, 0.0)
-            fit = CrossFit(run.drawn, sharp)
+            fit = CrossFit(run.drawn, sharp, learnt)
+            learnt = fit.learnt
             for fold in range(run.drawn.n_folds):
                 expected = naive.fold_estimate(run.drawn, fold, sharp)
                 np.testing.assert_allclose(fit.values[fold], expected, atol=1e-8)
+
+    def test_a_fit_starts_where_the_round_before_ended(self):
+        supports = unequal_supports((9, 9, 10, 10), 14, 0)
+        bench = Bench(as_trainer(naive.HashedGame("smooth", 14, 4)))
+        run = SampleRun(ls.SupportGraph(supports, 14), bench, read_settings("sample", seed=0), "sample")
+        list(run.begin())
+        for draws in (80, 200):
+            assert run.draw_round(draws, 1000)
+            list(run.train())
+            run.look(None, 0.0)
+        one_step = Tuning(max_steps=1)
+        from_nothing, from_before = (
+            np.linalg.norm(CrossFit(run.drawn, one_step, before).learnt.fitted[1] - run._fit.learnt.fitted[1])
+            for before in (None, run._fit.learnt)
+        )
+        assert from_before < 0.5 * from_nothing
 
 
 class TestLargeSupports:

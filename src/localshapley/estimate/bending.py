@@ -6,11 +6,17 @@ curves of what they say, which are steep in the middle and flat at the ends, wit
 those of all games. Their Shapley values are means along random orders of the players: the sums make a step of an order
 as cheap as an addition, and the steps are small, so that the means are good after few orders. What error they have is
 told.
+
+The next round knows the curves when it fits its sums: scores are straightened by them, so that the sums become those
+whose curve is near the scores, and not those that are near themselves. That is a step of Gauss–Newton for each round.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -25,6 +31,8 @@ STEEPNESS = 2.0, 6.0
 """Of the curves, where scores run from −1 to 1."""
 N_CURVES, N_POWERS = 4, 3
 """The score itself, both curves and 1, each times powers of the size, from 0."""
+SLOPES = 0.7, 4.0
+"""Within which the slope of a curve counts where it is straightened: flatter, it would stretch noise."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,10 @@ class Bending:
     fitted: tuple[Floats, Floats]
     tuning: Tuning
 
-    def subtract(self, left: Floats, games: AnyArray) -> tuple[Floats, Floats]:
-        """Subtract curves from what surrogates left; returns their values by fold, and the variance of their mean.
+    def subtract(self, left: Floats, games: AnyArray) -> tuple[Floats, Floats, list[Curve]]:
+        """Subtract curves from what surrogates left.
+
+        Returns their values by fold, the variance of these values' mean, and the mean of each game's curves.
 
         Parameters
         ----------
@@ -67,18 +77,18 @@ class Bending:
         values, variance = np.zeros((2, len(left), len(self.drawn.collection.graph.players)))
         chosen = np.flatnonzero(games & self._has_enough())
 
-        def bend(f: int) -> None:
+        def bend(f: int) -> list[Curve]:
             curves = self._fit(f, left[f], chosen)
             for curve in curves:
                 here = slice(*self.pairs[0][curve.game : curve.game + 2])
-                left[f, here] -= curve.at(self.scores[here] - left[f, here], self.pairs[2][here])
+                left[f, here] -= curve.at(self.scores[here] - left[f, here], self.pairs[2][here])[0]
                 self._add_values(f, curve, values[f], variance[f])
+            return curves
 
-        if len(chosen):
-            # One thread for each product: the same sums, whatever the number of cores.
-            with threadpool_limits(1):
-                in_threads(bend, range(len(left)))
-        return values, variance.sum(axis=0) / len(left) ** 2
+        # One thread for each product: the same sums, whatever the number of cores.
+        with threadpool_limits(1) if len(chosen) else nullcontext():
+            curves = in_threads(bend, range(len(left)))
+        return values, variance.sum(axis=0) / len(left) ** 2, Curve.means(curves)
 
     def _has_enough(self) -> AnyArray:
         """Games that are left to chance, with enough draws for a curve; none where there are many games."""
@@ -146,16 +156,39 @@ class Curve:
     unit: float
     height: Floats
 
+    @classmethod
+    def means(cls, by_fold: Iterable[list[Curve]]) -> list[Curve]:
+        """The mean of each game's curves."""
+        by_game: dict[int, list[Curve]] = {}
+        for curve in chain.from_iterable(by_fold):
+            by_game.setdefault(curve.game, []).append(curve)
+        return [
+            cls(
+                game,
+                float(np.mean([curve.middle for curve in curves])),
+                float(np.mean([curve.unit for curve in curves])),
+                np.mean([curve.height for curve in curves], axis=0),
+            )
+            for game, curves in by_game.items()
+        ]
+
     def columns(self, scores: Floats, position: Floats) -> Floats:
         """The score on a scale from −1 to 1, the curves of it and 1, each times powers of the size."""
         x = (scores - self.middle) / self.unit
         curves = np.stack([x, *(bent(steepness * x) for steepness in STEEPNESS), np.ones_like(x)])
         return (curves[:, None] * powers(position)).reshape(N_CURVES * N_POWERS, -1)
 
-    def at(self, scores: Floats, position: Floats) -> Floats:
-        """What is added to each score."""
-        added: Floats = self.height.ravel() @ self.columns(scores, position)
-        return added
+    def at(self, scores: Floats, position: Floats) -> tuple[Floats, Floats]:
+        """What is added to each score, and the slope of that."""
+        x = (scores - self.middle) / self.unit
+        slope, *heights, level = self.height @ powers(position)
+        added = slope * x + level
+        for steepness, height in zip(STEEPNESS, heights, strict=True):
+            z = steepness * x
+            cosine = 1 / np.sqrt(1 + z * z)
+            added += height * z * cosine
+            slope += steepness * height * cosine**3
+        return added, slope / self.unit
 
     def values(
         self, effects: Floats, middle: Floats, position: Floats, n_orders: int, random: np.random.Generator
@@ -192,6 +225,36 @@ class Curve:
             factor = steepness / self.unit
             heights_there[:, 1:-1] += height * (bent(factor * scores) - bent(factor * (middle - self.middle)))
         return np.diff(heights_there, axis=1)
+
+
+def straightened(
+    curves: list[Curve], pairs: tuple[Ints, Ints, Floats, Floats, Floats], sums: Floats, scores: Floats
+) -> tuple[Floats, Floats]:
+    """What is to be added to scores, and the weights, for sums that are fitted as if there were no curve.
+
+    Parameters
+    ----------
+    curves : list of Curve
+        Those of the round before.
+    pairs : tuple of arrays
+        As `kernels.surrogate.Pairs` has them.
+    sums, scores : arrays of shape (n_pairs,)
+        What the surrogates of the round before say, without curves, and what was found.
+    """
+    indptr, _, position, weight, _ = pairs
+    shift, weight = np.zeros_like(scores), weight.copy()
+
+    def straighten(curve: Curve) -> None:
+        here = slice(indptr[curve.game], indptr[curve.game + 1])
+        added, rise = curve.at(sums[here], position[here])
+        slope = np.clip(1 + rise, *SLOPES)
+        left = scores[here] - sums[here]
+        shift[here] = (left - added) / slope - left
+        weight[here] *= slope * slope
+
+    with threadpool_limits(1) if curves else nullcontext():
+        in_threads(straighten, curves)
+    return shift, weight
 
 
 def powers(position: Floats) -> Floats:

@@ -8,10 +8,12 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from joblib import cpu_count
@@ -22,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from localshapley.arrays import Floats, Indices, Ints, SubsetArrays, max_by
 from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
-from localshapley.estimate.bending import Bending
+from localshapley.estimate.bending import Bending, Curve, straightened
 from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
@@ -32,7 +34,30 @@ if TYPE_CHECKING:
     from localshapley.kernels import surrogate
 
 N_BINS = 8  # of the sizes, in the variance model
+_Ordered: TypeAlias = tuple[
+    Ints, tuple[Ints, Ints, Floats, Floats, Floats], Indices, Floats, Floats, tuple[Floats, Indices, int]
+]
 N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What a round leaves for the fits of the next: means over its folds.
+
+    All of it is known before the next round draws, whose estimates it cannot bias.
+
+    Attributes
+    ----------
+    pooled : array of shape (8,)
+        Coefficients of the curve over sizes that all games share.
+    fitted : tuple of arrays
+        Surrogates, as `kernels.surrogate.fit_surrogates` starts from them.
+    curves : list of Curve
+    """
+
+    pooled: Floats
+    fitted: tuple[Floats, Floats]
+    curves: list[Curve]
 
 
 class CrossFit:
@@ -43,9 +68,12 @@ class CrossFit:
     drawn : Drawn
         The round, with all of its draws scored.
     tuning : Tuning, optional
+    before : Learnt, optional
+        What the round before learnt: its surrogates are where these fits start.
 
     Attributes
     ----------
+    learnt : Learnt
     values : array of shape (n_folds, total size of the games)
         Values by each fold, aligned with the games' players.
     sigma2 : array of shape (n_strata,)
@@ -54,7 +82,7 @@ class CrossFit:
         Subsets of each stratum that have been trained by now.
     """
 
-    def __init__(self, drawn: Drawn, tuning: Tuning = TUNED) -> None:
+    def __init__(self, drawn: Drawn, tuning: Tuning = TUNED, before: Learnt | None = None) -> None:
         collection, strata = drawn.collection, drawn.strata
         self._drawn, self._tuning = drawn, tuning
         self._graph = graph = collection.graph
@@ -66,7 +94,7 @@ class CrossFit:
         gain = collection.scores[drawn.full_pairs()] - nothing
         rise = gain[self._game] * (strata.position[self._stratum] + 1) / 2
         y = collection.scores[self._inner] - nothing[self._game] - rise
-        self.values, residual = self._fit(y, gain, nothing)
+        self.values, residual, self.learnt = self._fit(y, gain, nothing, before)
         self.sigma2 = self._variance_of(residual, y, gain)
         self._left_over = self._by_row(residual)
 
@@ -141,15 +169,52 @@ class CrossFit:
         log_weight = -self._drawn.strata.log_subsets[self._stratum]
         return subsets, residual, log_weight, (self._log_pi, self._drawn.folds, self._drawn.before)
 
-    def _fit(self, y: Floats, gain: Floats, nothing: Floats) -> tuple[Floats, Floats]:
+    def _fit(self, y: Floats, gain: Floats, nothing: Floats, before: Learnt | None) -> tuple[Floats, Floats, Learnt]:
         """Values by each fold, and residuals of the pairs, from scores `y` less the line from `v(∅)` to `v(N)`."""
-        from localshapley.kernels.surrogate import N_LEVELS, correct_values, fit_surrogates
+        from localshapley.kernels.surrogate import N_LEVELS, correct_values, fit_surrogates, leave_surrogates
 
-        graph, drawn, row, stratum = self._graph, self._drawn, self._row, self._stratum
-        collection, strata, folds = drawn.collection, drawn.strata, drawn.folds
-        tuning, position = self._tuning, strata.position[stratum]
-        values, residual = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(row))
+        graph, drawn, tuning = self._graph, self._drawn, self._tuning
+        collection, strata = drawn.collection, drawn.strata
         of_strata = _pooled_levels(strata, gain)
+        by_game, pairs, alone, targets, pooled, own = self._ordered(y, of_strata)
+        if before is None:
+            start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))
+            before = Learnt(pooled[0], start, [])
+        lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2
+        lines = lines + np.vstack([pooled, before.pooled]) @ of_strata.T
+        scores = collection.scores[self._inner][by_game]
+        values, residual = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(y))
+        fitted = np.zeros((drawn.n_folds, graph.n_games, N_LEVELS)), np.zeros((*values.shape, 2))
+        settings = tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision
+        near, has_process = subtract_nearness(drawn, pairs, alone, targets, tuning)
+        given = graph.arrays, (collection.indptr, collection.players)
+        parts = self._parts(pairs[0])
+        with ThreadPoolExecutor(cpu_count()) as threads:
+
+            def each(work: Callable[..., None], *arguments: Any) -> None:
+                """Work on all games, a part of them at a time."""
+                list(threads.map(lambda part: work(*part, *given, *arguments), parts))
+
+            said = targets[0].copy()
+            each(leave_surrogates, pairs, targets, before.fitted)
+            said += lines[-1][self._stratum[by_game]] - targets[0]
+            shift, weight = straightened(before.curves, pairs, said, scores)
+            straight = *pairs[:3], weight, pairs[4]
+            each(fit_surrogates, straight, targets, own, settings, before.fitted, shift, fitted, values)
+            bending = Bending(drawn, pairs, alone, scores, lines[:-1], fitted, tuning)
+            curved, self._wandering, curves = bending.subtract(targets, ~has_process)
+            each(correct_values, pairs, targets, own, values, residual)
+        residual[by_game] = residual.copy()
+        values += near
+        values += curved
+        values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
+        levels, effects = (of_folds.mean(axis=0) for of_folds in fitted)
+        return values, residual, Learnt(pooled.mean(axis=0), (levels, effects), curves)
+
+    def _ordered(self, y: Floats, of_strata: Floats) -> _Ordered:
+        """The pairs by game and size, and `y` by fold, less what all games have in common."""
+        drawn, row, stratum = self._drawn, self._row, self._stratum
+        strata, folds = drawn.strata, drawn.folds
         with ThreadPoolExecutor(cpu_count()) as threads:  # they do not depend on each other
             order = threads.submit(np.argsort, stratum, kind="stable")
             log_own = threads.submit(drawn.log_own_inclusion, row, stratum)
@@ -158,31 +223,15 @@ class CrossFit:
             fold = folds[row]
             alone = np.where((row >= drawn.before) & (fold > 0) & (fold & (fold - 1) == 0), fold, 0)
             targets, pooled = _without_pooled_level(
-                y, levels.result(), weight, alone, drawn.n_folds, tuning.pooled_ridge
+                y, levels.result(), weight, alone, drawn.n_folds, self._tuning.pooled_ridge
             )
             by_game = order.result()
-            pair_indptr = np.searchsorted(self._game[by_game], np.arange(graph.n_games + 1))
-            log_weight = -strata.log_subsets[stratum]
-            ordered = threads.map(lambda of_pair: of_pair[by_game], (row, position, weight, log_weight, *targets))
-            pairs = pair_indptr, *islice(ordered, 4)
-            targets, alone = np.stack(list(ordered)), alone[by_game]
-            near, has_process = subtract_nearness(drawn, pairs, alone, targets, tuning)
-            given = graph.arrays, (collection.indptr, collection.players), pairs, targets
+            of_pairs = row, strata.position[stratum], weight, -strata.log_subsets[stratum]
+            ordered = threads.map(lambda of_pair: of_pair[by_game], (*of_pairs, *targets))
+            indptr = np.searchsorted(self._game[by_game], np.arange(self._graph.n_games + 1))
+            pairs = indptr, *islice(ordered, 4)
             own = log_own.result(), folds, drawn.before
-            settings = tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision
-            fitted = np.zeros((drawn.n_folds, graph.n_games, N_LEVELS)), np.zeros((*values.shape, 2))
-            parts = self._parts(pair_indptr)
-            list(threads.map(lambda cut: fit_surrogates(cut[0], cut[1], *given, own, settings, fitted, values), parts))
-            lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2 + pooled @ of_strata.T
-            scores = collection.scores[self._inner][by_game]
-            bending = Bending(drawn, pairs, alone, scores, lines, fitted, tuning)
-            curved, self._wandering = bending.subtract(targets, ~has_process)
-            list(threads.map(lambda cut: correct_values(cut[0], cut[1], *given, own, values, residual), parts))
-        residual[by_game] = residual.copy()
-        values += near
-        values += curved
-        values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
-        return values, residual
+            return by_game, pairs, alone[by_game], np.stack(list(ordered)), pooled, own
 
     def _parts(self, pair_indptr: Ints) -> list[tuple[int, int]]:
         """Games, cut into parts of about the same work."""

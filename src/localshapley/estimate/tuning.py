@@ -69,8 +69,8 @@ class Tuning:
     few_games: int = 8
     pooled_ridge: float = 0.1
     level_ridge: float = 0.05
-    player_ridge: float = 0.075
-    max_steps: int = 4
+    player_ridge: float = 0.1
+    max_steps: int = 6
     precision: float = 1e-6
     least_weight: float = 0.05
     nearness: float = 0.5
@@ -84,7 +84,7 @@ class Tuning:
     curve_draws: int = 5
     curve_least: int = 256
     curve_games: int = 512
-    curve_ridge: float = 50.0
+    curve_ridge: float = 20.0
     least_orders: int = 8
     prior_draws: float = 1.0
     inflation: float = 0.3

@@ -36,9 +36,9 @@ Rows are in the order of their sizes; a weight of 0 leaves a row out of the fit.
 Room: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats]
 """`vectors`, `line`, `gathered`, `inside`, `used`.
 
-The surrogate of a game and four vectors like it that conjugate gradients work in: the `c_i`, then `a_z` and `b_z` of
-each player. By player, the surrogate at one size, what goes back to the players (zero) and the values; the weights of
-the rows in a fit.
+What is added to a game's surrogate, four vectors like it that conjugate gradients work in, and the surrogate that they
+start from: the `c_i`, then `a_z` and `b_z` of each player. By player, the surrogate at one size, what goes back to the
+players (zero) and the values; the weights of the rows in a fit.
 """
 
 
@@ -55,18 +55,23 @@ def fit_surrogates(
     targets: Floats,
     drawn: Drawn,
     settings: Settings,
+    start: Fitted,
+    shift: Floats,
     fitted: Fitted,
     values: Floats,
 ) -> None:
     """Fit the surrogates of the games from `first` up to `stop` for each fold; the targets become their residuals.
+
+    Each goes on from `start`, the one before, (n_games, 4) and (total size, 2), which is subtracted from the targets
+    already. It is fitted to the targets and a shift of each pair, (n_pairs,), that is not part of the residuals.
 
     Pairs (game, row) are ordered by game and size. `targets` (n_folds, n_pairs) are centred scores, `values`
     (n_folds, total size) is aligned with the games' players.
     """
     n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
     most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
-    room = np.empty((5, N_LEVELS + 2 * most_players)), *np.zeros((3, n_players)), np.empty(longest)
-    fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, room, (*fitted, values))
+    room = np.empty((6, N_LEVELS + 2 * most_players)), *np.zeros((3, n_players)), np.empty(longest)
+    fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, start, shift, room, (*fitted, values))
 
 
 @kernel()
@@ -79,6 +84,8 @@ def fit_games(
     targets: Floats,
     drawn: Drawn,
     settings: Settings,
+    start: Fitted,
+    shift: Floats,
     room: Room,
     out: tuple[Floats, Floats, Floats],
 ) -> None:
@@ -86,25 +93,38 @@ def fit_games(
     indptr, players, _, _ = graph
     pair_indptr, pair_rows, position, weight, _ = pairs
     levels, effects, values = out
-    used, fitted, line = room[4], room[0][0], room[1]
+    used, added, before, line = room[4], room[0][0], room[0][5], room[1]
     for game in range(first, stop):
         a, b = pair_indptr[game], pair_indptr[game + 1]
         if a == b:
             continue
         support, rows = players[indptr[game] : indptr[game + 1]], pair_rows[a:b]
         sample = support, rows, position[a:b], used[: b - a], subsets[0], subsets[1]
+        load(start, game, indptr, before)
         for f in range(len(targets)):
-            y = targets[f, a:b]
             weigh(f, rows, weight[a:b], drawn, used)
-            fit(sample, y, settings, room)
+            fit(sample, targets[f, a:b], shift[a:b], settings, room)
+            leave(sample, added, targets[f : f + 1, a:b], line)
+            for i in range(N_LEVELS + 2 * len(support)):
+                added[i] += before[i]
             for i in range(N_LEVELS):
-                levels[f, game, i] = fitted[i]
-            mean = combine(support, fitted, 0.0, line)
+                levels[f, game, i] = added[i]
+            mean = combine(support, added, 0.0, line)
             for i in range(len(support)):
                 at, slot = N_LEVELS + 2 * i, indptr[game] + i
-                effects[f, slot, 0], effects[f, slot, 1] = fitted[at], fitted[at + 1]
+                effects[f, slot, 0], effects[f, slot, 1] = added[at], added[at + 1]
                 values[f, slot] = line[support[i]] - mean
-            leave(sample, y, room)
+
+
+@section()
+def load(start: Fitted, game: int, indptr: Ints, out: Floats) -> None:
+    """Write the surrogate of a game as one vector."""
+    levels, effects = start
+    for i in range(N_LEVELS):
+        out[i] = levels[game, i]
+    for slot in range(indptr[game], indptr[game + 1]):
+        at = N_LEVELS + 2 * (slot - indptr[game])
+        out[at], out[at + 1] = effects[slot, 0], effects[slot, 1]
 
 
 @section()
@@ -124,8 +144,8 @@ def weigh(f: int, rows: Ints, weight: Floats, drawn: Drawn, out: Floats) -> None
 
 
 @section()
-def fit(sample: Sample, y: Floats, settings: Settings, room: Room) -> None:
-    """Ridge fit of a surrogate to `y`.
+def fit(sample: Sample, y: Floats, shift: Floats, settings: Settings, room: Room) -> None:
+    """Ridge fit, to `y` and a shift, of what is to be added to the surrogate before.
 
     The steps are few: a fit that is stopped early is still a valid control variate.
     """
@@ -134,12 +154,13 @@ def fit(sample: Sample, y: Floats, settings: Settings, room: Room) -> None:
     level_ridge, ridge, max_steps, precision = settings
     player_ridge = ridge * n_players
     vectors = room[0]
-    fitted, left, direction, turned, scale = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    added, left, direction, turned, scale = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
+    before = vectors[5]
     for i in range(size):
-        fitted[i] = left[i] = 0.0
         scale[i] = level_ridge if i < N_LEVELS else player_ridge
+        added[i], left[i] = 0.0, -scale[i] * before[i]
     of_target = n_players >= 0  # a variable: a literal would have the part compiled for it alone
-    add_products(sample, y, fitted, of_target, left, room)
+    add_products(sample, y, shift, added, of_target, left, room)
     add_squares(sample, turned, scale)
     rho = 0.0
     for i in range(size):
@@ -151,25 +172,27 @@ def fit(sample: Sample, y: Floats, settings: Settings, room: Room) -> None:
             break
         for i in range(size):
             turned[i] = (level_ridge if i < N_LEVELS else player_ridge) * direction[i]
-        add_products(sample, y, direction, not of_target, turned, room)
+        add_products(sample, y, shift, direction, not of_target, turned, room)
         curvature = 0.0
         for i in range(size):
             curvature += direction[i] * turned[i]
         if curvature <= 0.0:
             break
-        length, before, rho = rho / curvature, rho, 0.0
+        length, rho_before, rho = rho / curvature, rho, 0.0
         for i in range(size):
-            fitted[i] += length * direction[i]
+            added[i] += length * direction[i]
             left[i] -= length * turned[i]
             rho += left[i] * left[i] / scale[i]
-        share = rho / before
+        share = rho / rho_before
         for i in range(size):
             direction[i] = left[i] / scale[i] + share * direction[i]
 
 
 @part(inlined=False)
-def add_products(sample: Sample, y: Floats, surrogate: Floats, is_target: bool, out: Floats, room: Room) -> None:
-    """Add `XᵀW·y` to `out` if `is_target`, else `XᵀW·Xθ` for the surrogate `θ`."""
+def add_products(
+    sample: Sample, y: Floats, shift: Floats, surrogate: Floats, is_target: bool, out: Floats, room: Room
+) -> None:
+    """Add `XᵀW(y + shift)` to `out` if `is_target`, else `XᵀW·Xθ` for the surrogate `θ`."""
     support, rows, position, weight, indptr, players = sample
     _, line, gathered, _, _ = room
     n = len(support)
@@ -187,7 +210,7 @@ def add_products(sample: Sample, y: Floats, surrogate: Floats, is_target: bool, 
         k = stop - start
         amount = height - k * mean
         if is_target:
-            amount = y[i]
+            amount = y[i] + shift[i]
         else:
             for j in range(start, stop):
                 amount += line[players[j]]
@@ -257,21 +280,53 @@ def add_squares(sample: Sample, unit: Floats, scale: Floats) -> None:
         scale[N_LEVELS + 2 * i], scale[N_LEVELS + 2 * i + 1] = of_player, of_slope
 
 
-@section()
-def leave(sample: Sample, y: Floats, room: Room) -> None:
-    """Subtract the surrogate from what it was fitted to."""
+def leave_surrogates(
+    first: int, stop: int, graph: GraphArrays, subsets: Lists, pairs: Pairs, targets: Floats, start: Fitted
+) -> None:
+    """Subtract the surrogates of the games from `first` up to `stop`, the same ones from the targets of each fold."""
+    most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
+    room = np.empty(N_LEVELS + 2 * most_players), np.empty(len(graph[2]) - 1)
+    leave_games(first, stop, graph, subsets, pairs, targets, start, room)
+
+
+@kernel()
+def leave_games(
+    first: int,
+    stop: int,
+    graph: GraphArrays,
+    subsets: Lists,
+    pairs: Pairs,
+    targets: Floats,
+    start: Fitted,
+    room: tuple[Floats, Floats],
+) -> None:
+    """Subtract surrogates game by game."""
+    indptr, players, _, _ = graph
+    pair_indptr, pair_rows, position, weight, _ = pairs
+    surrogate, line = room
+    for game in range(first, stop):
+        a, b = pair_indptr[game], pair_indptr[game + 1]
+        support = players[indptr[game] : indptr[game + 1]]
+        sample = support, pair_rows[a:b], position[a:b], weight[a:b], subsets[0], subsets[1]
+        load(start, game, indptr, surrogate)
+        leave(sample, surrogate, targets[:, a:b], line)
+
+
+@part(inlined=False)
+def leave(sample: Sample, surrogate: Floats, targets: Floats, line: Floats) -> None:
+    """Subtract a surrogate from what it was fitted to, which is one row or several."""
     support, rows, position, _, indptr, players = sample
-    fitted, line = room[0][0], room[1]
     mean, height, s = 0.0, 0.0, NO_SIZE
     for i in range(len(rows)):
         start, stop = indptr[rows[i]], indptr[rows[i] + 1]
         if position[i] != s:
             s = position[i]
-            mean, height = combine(support, fitted, s, line), level(fitted, s)
-        error = y[i] - height + (stop - start) * mean
+            mean, height = combine(support, surrogate, s, line), level(surrogate, s)
+        score = height - (stop - start) * mean
         for j in range(start, stop):
-            error -= line[players[j]]
-        y[i] = error
+            score += line[players[j]]
+        for f in range(len(targets)):
+            targets[f, i] -= score
 
 
 def correct_values(

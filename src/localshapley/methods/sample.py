@@ -16,7 +16,7 @@ from localshapley.arrays import AnyArray, Floats, Singles
 from localshapley.coalitions.cells import Cells
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
-from localshapley.estimate.crossfit import N_SPREAD, CrossFit
+from localshapley.estimate.crossfit import N_SPREAD, CrossFit, Learnt
 from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.tuning import TUNED, Tuning
 from localshapley.games import SupportGraph
@@ -93,8 +93,8 @@ class SampleRun(Collecting):
         Whether to take small games whole at once, and a game's size as soon as half of its subsets would be drawn.
     """
 
-    kernels = ("draw_games", "fill_rows", "fit_games", "correct_games", "add_variances", "add_spread", "rehash",
-               "games_holding", "keep")  # fmt: skip
+    kernels = ("draw_games", "fill_rows", "leave_games", "fit_games", "correct_games", "add_variances", "add_spread",
+               "rehash", "games_holding", "keep")  # fmt: skip
 
     def __init__(
         self,
@@ -116,6 +116,7 @@ class SampleRun(Collecting):
         self._unseen = np.zeros((2, graph.n_games))
         self._floor = np.zeros(graph.n_games)
         self._reached: list[tuple[float, float]] = []
+        self._learnt: Learnt | None = None
         self._sigma2: Floats | None = None
         self._spread: Floats | None = None
         everyone = [graph.game(g) for g in range(graph.n_games)]
@@ -321,8 +322,8 @@ class SampleRun(Collecting):
 
     def _estimate(self) -> Round:
         """Values and variances from the draws of the last round, all of which must be scored by now."""
-        self._fit = fit = CrossFit(self.drawn, self.tuning)
-        self._sigma2, self._unseen = fit.sigma2, self._hidden(fit.known)
+        self._fit = fit = CrossFit(self.drawn, self.tuning, self._learnt)
+        self._learnt, self._sigma2, self._unseen = fit.learnt, fit.sigma2, self._hidden(fit.known)
         if self.graph.n_players <= self.tuning.max_spread:
             self._add_spread(fit.spread(), self.drawn.left_to_chance)
         return Round(

@@ -30,6 +30,8 @@ class Tuning:
         number of players).
     max_steps, precision
         Steps of conjugate gradients in a fit, and the precision at which they stop earlier.
+    goes_on : bool
+        Whether fits go on from those of the round before.
     least_weight : float
         Weight in the fit of subsets that are sure to be drawn.
     nearness, nearness_sum, nearness_scale : float
@@ -72,6 +74,7 @@ class Tuning:
     player_ridge: float = 0.1
     max_steps: int = 6
     precision: float = 1e-6
+    goes_on: bool = True
     least_weight: float = 0.05
     nearness: float = 0.5
     nearness_sum: float = 7.0

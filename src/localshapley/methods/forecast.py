@@ -108,7 +108,7 @@ def until_target(
         pilot, share = _Pilot(graph, bench, settings), 1.0
         while pilot.draws_on and pilot.look.relative_error > aim and pilot.look.trainings * pace < patience:
             pilot.play_round()
-        # Among values that are mostly noise, their length is mostly the noise's, and the error seems smaller than it is.
+        # The length of values that are mostly noise is mostly the noise's: the error seems smaller than it is.
         seeming = min(pilot.look.relative_parts[0], 0.95)
         growth = pilot.look.growth_to(aim, RATE) * (1 - seeming**2) ** (-0.5 / RATE)
     else:

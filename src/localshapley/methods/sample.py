@@ -322,7 +322,7 @@ class SampleRun(Collecting):
 
     def _estimate(self) -> Round:
         """Values and variances from the draws of the last round, all of which must be scored by now."""
-        self._fit = fit = CrossFit(self.drawn, self.tuning, self._learnt)
+        self._fit = fit = CrossFit(self.drawn, self.tuning, self._learnt if self.tuning.goes_on else None)
         self._learnt, self._sigma2, self._unseen = fit.learnt, fit.sigma2, self._hidden(fit.known)
         if self.graph.n_players <= self.tuning.max_spread:
             self._add_spread(fit.spread(), self.drawn.left_to_chance)

@@ -223,7 +223,7 @@ class CrossFit:
             fold = folds[row]
             alone = np.where((row >= drawn.before) & (fold > 0) & (fold & (fold - 1) == 0), fold, 0)
             targets, pooled = _without_pooled_level(
-                y, levels.result(), weight, alone, drawn.n_folds, self._tuning.pooled_ridge
+                y, levels.result(), weight, alone, drawn.n_folds, self._tuning.pooled_ridge, threads
             )
             by_game = order.result()
             of_pairs = row, strata.position[stratum], weight, -strata.log_subsets[stratum]
@@ -271,25 +271,30 @@ def _pooled_levels(strata: Strata, gain: Floats) -> Floats:
 
 
 def _without_pooled_level(
-    y: Floats, levels: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float
+    y: Floats, levels: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float, threads: ThreadPoolExecutor
 ) -> tuple[Floats, Floats]:
     """`y` less a combination of the columns of `levels` that all games share; one row per fold.
 
     Each fold's is fitted without the rows that it alone drew. Also the coefficients, one row per fold.
     """
     n_columns = levels.shape[1]
-    grams = np.zeros((n_folds + 1, n_columns, n_columns + 1))
-    for f in range(n_folds + 1):
+    out, coefficients = np.empty((n_folds, len(y))), np.empty((n_folds, n_columns))
+
+    def gram(f: int) -> Floats:
         part = np.flatnonzero(alone == (1 << f if f < n_folds else 0))
         known = np.empty((len(part), n_columns + 1))
         known[:, :-1], known[:, -1] = levels.take(part, axis=0), y[part]
-        grams[f] = (known[:, :-1] * weight[part, None]).T @ known
-    out, coefficients = np.empty((n_folds, len(y))), np.empty((n_folds, n_columns))
-    for f in range(n_folds):
+        product: Floats = (known[:, :-1] * weight[part, None]).T @ known
+        return product
+
+    def subtract(f: int) -> None:
         known = grams.sum(axis=0) - grams[f]
         coefficients[f] = np.linalg.solve(known[:, :-1] + ridge * np.eye(n_columns), known[:, -1])
         np.matmul(levels, coefficients[f], out=out[f])
         np.subtract(y, out[f], out=out[f])
+
+    grams = np.stack(list(threads.map(gram, range(n_folds + 1))))
+    list(threads.map(subtract, range(n_folds)))
     return out, coefficients
 
 

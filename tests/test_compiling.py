@@ -25,13 +25,14 @@ from localshapley.kernels.compiler import KernelCompiler
 from localshapley.kernels.jit import part
 from localshapley.methods.enumeration import Enumeration
 from localshapley.methods.pivot import PivotRun
+from localshapley.methods.rounds import Rounds
 from localshapley.methods.sample import SampleRun
 from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.dispatch import _HOME
 from localshapley.models.fixed import FixedTrainer
 
 TRAINERS = {getattr(import_module(f"localshapley.models.{module}"), name) for module, name in _HOME.values()}
-CALLERS = (Enumeration, PivotRun, SampleRun, FixedTrainer, BoostedTrainer, *TRAINERS)
+CALLERS = (Enumeration, PivotRun, Rounds, SampleRun, FixedTrainer, BoostedTrainer, *TRAINERS)
 
 
 class Bar:

@@ -200,7 +200,7 @@ class CrossFit:
             said += lines[-1][self._stratum[by_game]] - targets[0]
             shift, weight = straightened(before.curves, pairs, said, scores)
             straight = *pairs[:3], weight, pairs[4]
-            each(fit_surrogates, straight, targets, own, settings, before.fitted, shift, fitted, values)
+            each(fit_surrogates, straight, (targets, shift, before.fitted), own, settings, (*fitted, values))
             bending = Bending(drawn, pairs, alone, scores, lines[:-1], fitted, tuning)
             curved, self._wandering, curves = bending.subtract(targets, ~has_process)
             each(correct_values, pairs, targets, own, values, residual)

@@ -44,6 +44,12 @@ players (zero) and the values; the weights of the rows in a fit.
 
 Fitted: TypeAlias = tuple[Floats, Floats]
 """`levels` (n_folds, n_games, 4), the `c_i`, and `effects` (n_folds, total size, 2), the `a_z` and `b_z`."""
+Begun: TypeAlias = tuple[Floats, Floats, Fitted]
+"""`targets` (n_folds, n_pairs), `shift` (n_pairs), `start`.
+
+Centred scores, what is added to them in the fits alone, and the surrogates that the fits start from, (n_games, 4) and
+(total size, 2), which have been subtracted from the targets.
+"""
 
 
 def fit_surrogates(
@@ -52,26 +58,20 @@ def fit_surrogates(
     graph: GraphArrays,
     subsets: Lists,
     pairs: Pairs,
-    targets: Floats,
+    begun: Begun,
     drawn: Drawn,
     settings: Settings,
-    start: Fitted,
-    shift: Floats,
-    fitted: Fitted,
-    values: Floats,
+    out: tuple[Floats, Floats, Floats],
 ) -> None:
     """Fit the surrogates of the games from `first` up to `stop` for each fold; the targets become their residuals.
 
-    Each goes on from `start`, the one before, (n_games, 4) and (total size, 2), which is subtracted from the targets
-    already. It is fitted to the targets and a shift of each pair, (n_pairs,), that is not part of the residuals.
-
-    Pairs (game, row) are ordered by game and size. `targets` (n_folds, n_pairs) are centred scores, `values`
-    (n_folds, total size) is aligned with the games' players.
+    Pairs (game, row) are ordered by game and size. Both arrays of `Fitted` and the values, (n_folds, total size) and
+    aligned with the games' players, are written to `out`.
     """
     n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
     most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
     room = np.empty((6, N_LEVELS + 2 * most_players)), *np.zeros((3, n_players)), np.empty(longest)
-    fit_games(first, stop, graph, subsets, pairs, targets, drawn, settings, start, shift, room, (*fitted, values))
+    fit_games(first, stop, graph, subsets, pairs, begun, drawn, settings, room, out)
 
 
 @kernel()
@@ -81,17 +81,16 @@ def fit_games(
     graph: GraphArrays,
     subsets: Lists,
     pairs: Pairs,
-    targets: Floats,
+    begun: Begun,
     drawn: Drawn,
     settings: Settings,
-    start: Fitted,
-    shift: Floats,
     room: Room,
     out: tuple[Floats, Floats, Floats],
 ) -> None:
     """Fit surrogates game by game and fold by fold."""
     indptr, players, _, _ = graph
     pair_indptr, pair_rows, position, weight, _ = pairs
+    targets, shift, start = begun
     levels, effects, values = out
     used, added, before, line = room[4], room[0][0], room[0][5], room[1]
     for game in range(first, stop):

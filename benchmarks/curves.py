@@ -25,7 +25,7 @@ from localshapley.estimate.tuning import TUNED
 
 STRAIGHT = replace(TUNED, curve_least=10**12)
 ALONE = replace(STRAIGHT, goes_on=False, max_steps=4, player_ridge=0.075)  # with the settings that were best for it
-VARIANTS = {"as it is": TUNED, "no curves": STRAIGHT, "nor what was": ALONE}
+VARIANTS = {"as it is": TUNED, "no curves": STRAIGHT, "from nothing": ALONE}
 TOL = 0.1
 
 

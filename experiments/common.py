@@ -264,7 +264,7 @@ class Firsts(ls.stopping.Rule):
         self.at.update({key: look for key, (rule, _) in self.rules.items() if key not in self.at and rule.holds(look)})
         waited = [rule for key, (rule, over) in self.rules.items() if key not in self.at and not over.holds(look)]
         close, far = max((rule.step for rule in waited), default=0), int(look.draws_per_game // 10)
-        self.step = far if far > close and (not close or look.draws_since <= close + 1) else close
+        self.step = far if far > max(close, 9) and (not close or look.draws_since <= close + 1) else close
         return not waited
 
     def reached(self, look: Any) -> str:

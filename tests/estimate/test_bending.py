@@ -117,8 +117,9 @@ def test_curves_that_are_too_flat_or_too_steep_do_not_stretch_scores():
     steep = np.zeros((4, 3))
     for height, slope in ((-0.99, SLOPES[0]), (9.0, SLOPES[1])):
         steep[0, 0] = height
-        _, weight = straightened([Curve(0, 0.0, 1.0, steep)], pairs, np.zeros(3), np.ones(3))
+        shift, weight = straightened([Curve(0, 0.0, 1.0, steep)], pairs, np.zeros(3), np.ones(3))
         np.testing.assert_allclose(weight, slope**2)
+        np.testing.assert_allclose(shift, 1 / slope - 1)
 
 
 def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
@@ -178,12 +179,52 @@ def test_the_curve_of_a_fold_does_not_know_what_the_fold_alone_drew(monkeypatch)
             np.testing.assert_allclose(one.height, two.height, atol=1e-10)
 
 
+def test_the_sums_of_a_fold_do_not_know_what_the_fold_alone_drew(monkeypatch):
+    fits, curves = [], []
+
+    class Watched(CrossFit):
+        def __init__(self, drawn, tuning, before):
+            fits.append((drawn, before))
+            super().__init__(drawn, tuning, before)
+
+    monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
+    ls.shapley(SUPPORTS, Votes(24, 10), 24, method=ls.methods.Sample(tuning=EAGER), budget=4000)
+    drawn, before = fits[-1]
+    assert len(before.curves) == len(SUPPORTS)
+    subtract = Bending.subtract
+
+    def watched(self, left, games):
+        curves.append(self)
+        return subtract(self, left, games)
+
+    monkeypatch.setattr(bending.Bending, "subtract", watched)
+    CrossFit(drawn, EAGER, before)
+    collection = drawn.collection
+    row = np.repeat(np.arange(collection.n_rows), np.diff(collection.pair_indptr[: collection.n_rows + 1]))
+    for fold in range(2):
+        own = (row >= drawn.before) & (collection.folds[row] == 1 << fold)
+        assert 0.05 < own.mean() < 0.6
+        kept = collection.scores[: len(row)][own]
+        collection.scores[: len(row)][own] = 0.3
+        CrossFit(drawn, EAGER, before)
+        collection.scores[: len(row)][own] = kept
+        for first, second in zip(curves[0].fitted, curves[-1].fitted, strict=True):
+            np.testing.assert_allclose(first[fold], second[fold], atol=1e-12)
+            assert np.abs(first[1 - fold] - second[1 - fold]).max() > 1e-3
+
+
 def test_values_are_unbiased_and_their_errors_right(monkeypatch):
     supports = [support[:9] for support in SUPPORTS]
-    game, method = Votes(24, 10), ls.methods.Sample(tuning=EAGER)
+    game, method = Votes(24, 10), ls.methods.Sample(tuning=replace(EAGER, curve_draws=1, curve_least=6))
+    known = []
+    monkeypatch.setattr(
+        "localshapley.estimate.crossfit.straightened",
+        lambda curves, *given: known.append(curves) or straightened(curves, *given),
+    )
     exact = ls.shapley(supports, game, 24, method="exact")
     runs = [ls.shapley(supports, game, 24, method=method, budget=700, seed=seed, progress=False) for seed in range(100)]
     values, stderr = (np.array([getattr(v, name) for v in runs]) for name in ("values", "stderr"))
+    assert min(len(curves) for curves in known[1::2]) > 7  # the second round of each run
     moving = values.std(axis=0) > 1e-9
     off = (values - exact.values)[:, moving]
     assert np.abs(off.mean(axis=0) / (off.std(axis=0, ddof=1) / 10)).max() < 4

@@ -211,7 +211,7 @@ class TestAgainstTheFormulas:
                 expected = naive.fold_estimate(run.drawn, fold, sharp)
                 np.testing.assert_allclose(fit.values[fold], expected, atol=1e-8)
 
-    def test_a_fit_starts_where_the_round_before_ended(self):
+    def test_a_fit_starts_where_another_ended(self):
         supports = unequal_supports((9, 9, 10, 10), 14, 0)
         bench = Bench(as_trainer(naive.HashedGame("smooth", 14, 4)))
         run = SampleRun(ls.SupportGraph(supports, 14), bench, read_settings("sample", seed=0), "sample")

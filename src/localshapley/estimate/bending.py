@@ -32,7 +32,7 @@ STEEPNESS = 2.0, 6.0
 N_CURVES, N_POWERS = 4, 3
 """The score itself, both curves and 1, each times powers of the size, from 0."""
 SLOPES = 0.7, 4.0
-"""Within which the slope of a curve counts where it is straightened: flatter, it would stretch noise."""
+"""Within which the slope of a sum with its curve counts where it is straightened: flatter, it would stretch noise."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Bending:
     lines : array of shape (n_folds, n_strata)
         What scores were centred by, at each size of each game.
     fitted : tuple of arrays
-        The surrogates, as `kernels.surrogate.Fitted` has them.
+        The surrogates of each fold, as `kernels.surrogate.Fitted` has them.
     tuning : Tuning
     """
 

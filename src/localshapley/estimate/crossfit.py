@@ -69,7 +69,7 @@ class CrossFit:
         The round, with all of its draws scored.
     tuning : Tuning, optional
     before : Learnt, optional
-        What the round before learnt: its surrogates are where these fits start.
+        What the round before learnt: its surrogates are where these fits start, and its curves straighten the scores.
 
     Attributes
     ----------
@@ -170,7 +170,10 @@ class CrossFit:
         return subsets, residual, log_weight, (self._log_pi, self._drawn.folds, self._drawn.before)
 
     def _fit(self, y: Floats, gain: Floats, nothing: Floats, before: Learnt | None) -> tuple[Floats, Floats, Learnt]:
-        """Values by each fold, and residuals of the pairs, from scores `y` less the line from `v(∅)` to `v(N)`."""
+        """Values by each fold, residuals of the pairs and what was learnt.
+
+        All of it from scores `y` less the line from `v(∅)` to `v(N)`.
+        """
         from localshapley.kernels.surrogate import N_LEVELS, correct_values, fit_surrogates, leave_surrogates
 
         graph, drawn, tuning = self._graph, self._drawn, self._tuning
@@ -179,7 +182,7 @@ class CrossFit:
         by_game, pairs, alone, targets, pooled, own = self._ordered(y, of_strata)
         if before is None:
             start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))
-            before = Learnt(pooled[0], start, [])
+            before = Learnt(np.zeros_like(pooled[0]), start, [])
         lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2
         lines = lines + np.vstack([pooled, before.pooled]) @ of_strata.T
         scores = collection.scores[self._inner][by_game]
@@ -198,7 +201,8 @@ class CrossFit:
             said = targets[0].copy()
             each(leave_surrogates, pairs, targets, before.fitted)
             said += lines[-1][self._stratum[by_game]] - targets[0]
-            shift, weight = straightened(before.curves, pairs, said, scores)
+            curves = [curve for curve in before.curves if not has_process[curve.game]]
+            shift, weight = straightened(curves, pairs, said, scores)
             straight = *pairs[:3], weight, pairs[4]
             each(fit_surrogates, straight, (targets, shift, before.fitted), own, settings, (*fitted, values))
             bending = Bending(drawn, pairs, alone, scores, lines[:-1], fitted, tuning)

@@ -43,12 +43,12 @@ players (zero) and the values; the weights of the rows in a fit.
 
 
 Fitted: TypeAlias = tuple[Floats, Floats]
-"""`levels` (n_folds, n_games, 4), the `c_i`, and `effects` (n_folds, total size, 2), the `a_z` and `b_z`."""
+"""`levels` (n_games, 4), the `c_i`, and `effects` (total size, 2), the `a_z` and `b_z`."""
 Begun: TypeAlias = tuple[Floats, Floats, Fitted]
 """`targets` (n_folds, n_pairs), `shift` (n_pairs), `start`.
 
-Centred scores, what is added to them in the fits alone, and the surrogates that the fits start from, (n_games, 4) and
-(total size, 2), which have been subtracted from the targets.
+Centred scores, what is added to them in the fits alone, and the surrogates that the fits start from, which have been
+subtracted from the targets.
 """
 
 
@@ -65,8 +65,8 @@ def fit_surrogates(
 ) -> None:
     """Fit the surrogates of the games from `first` up to `stop` for each fold; the targets become their residuals.
 
-    Pairs (game, row) are ordered by game and size. Both arrays of `Fitted` and the values, (n_folds, total size) and
-    aligned with the games' players, are written to `out`.
+    Pairs (game, row) are ordered by game and size. Both arrays of `Fitted` and the values, (total size,) and aligned
+    with the games' players, are written to `out`, each with a first axis for the folds.
     """
     n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
     most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))

@@ -87,6 +87,8 @@ class Run(ABC):
         Why this way was taken, where there was a choice.
     samples : bool
         Whether anything is sampled.
+    rate : float
+        The power of the draws with which its errors shrink, for forecasts.
     total : int or None
         Trainings in all, where that is known beforehand.
     counts : {"trainings", "classes", "parts"}
@@ -105,6 +107,7 @@ class Run(ABC):
     title: str
     why: str = ""
     samples: bool = True
+    rate: float = 0.5
     total: int | None = None
     counts: str = "trainings"
     first_look: int = 0

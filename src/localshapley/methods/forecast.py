@@ -22,8 +22,6 @@ SMALL_SUPPORT = 10
 """Supports of this size have no more than 1,024 subsets."""
 FEW_TESTS = 8
 """A forecast from fewer test rows would say next to nothing."""
-RATE = 0.7
-"""The power of the draws with which errors shrink: more than the root, as fits improve. 0.6 to 0.9 were seen."""
 
 
 def first_round(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, watch: Stopwatch) -> float:
@@ -109,8 +107,8 @@ def until_target(
         while pilot.draws_on and pilot.look.relative_error > aim and pilot.look.trainings * pace < patience:
             pilot.play_round()
         # The length of values that are mostly noise is mostly the noise's: the error seems smaller than it is.
-        seeming = min(pilot.look.relative_parts[0], 0.95)
-        growth = pilot.look.growth_to(aim, RATE) * (1 - seeming**2) ** (-0.5 / RATE)
+        now, then = (1 - min(seeming, 0.95) ** 2 for seeming in (pilot.look.relative_parts[0], aim))
+        growth = pilot.look.growth_to(aim, run.rate) * (then / now) ** (0.5 / run.rate)
     else:
         chosen = np.zeros(n_tests, dtype=bool)
         chosen[np.random.default_rng(settings.seed).choice(n_tests, n, replace=False)] = True
@@ -118,7 +116,7 @@ def until_target(
         few = SupportGraph(supports, graph.n_players, among=graph.n_all)
         pilot = _Pilot(few, bench, replace(settings, per_test=True))
         share = n / n_tests
-        growth = (pilot.relative_error(share) / aim) ** (1 / RATE)
+        growth = (pilot.relative_error(share) / aim) ** (1 / run.rate)
     if pilot.n_rounds == 1:
         growth += 1  # the first round no longer counts once there is a second
     trainings = int(_needed(pilot.look.trainings / share, 1.0 if pilot.look.exact else max(growth, 1.0), graph))
@@ -126,7 +124,7 @@ def until_target(
 
 
 def _needed(trained: float, growth: float, graph: SupportGraph) -> float:
-    """Trainings that divide the variance by `growth`: without replacement, it goes with 1/trainings − 1/subsets."""
+    """`growth` times as many trainings, or fewer where subsets run out: errors go with 1/trainings − 1/subsets."""
     left_out = max(1 / max(trained, 1.0) - 1 / float(np.exp2(graph.sizes).sum()), 0.0)
     return 1 / max(1 / max(trained, 1.0) - left_out * (1 - 1 / growth), 1e-300)
 

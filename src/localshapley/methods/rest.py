@@ -130,6 +130,7 @@ class RestRun(Run):
             played.complete,
         )
         self.samples = played.samples or bool(known.variance.any())
+        self.rate = played.rate
         self._is_played = np.repeat(~known.tests, known.graph.support_sizes)
 
     @property

@@ -190,7 +190,7 @@ class Rounds(Run):
 
         graph = self.graph
         draws, games = np.divmod(ids[:, 0], graph.n_games)
-        first, stop = self._places(draws, games, ids[:, 1])
+        first, stop = self._places(draws, games, np.ascontiguousarray(ids[:, 1]))
         indptr = offsets(stop - first)
         players: Indices = np.empty(indptr[-1], dtype=np.int32)
         list_arrived((graph.indptr, graph.players), self._arrival, draws, games, first, stop, players)

@@ -229,6 +229,13 @@ class TestAgainstTheFormulas:
 
 
 class TestLargeSupports:
+    def test_one_game_learns_first_unless_it_has_a_process(self):
+        for n, n_rounds in ((40, 1), (41, 2)):
+            game = naive.HashedGame("smooth", n, 1)
+            v = ls.shapley([range(n)], game, n, method="sample", budget=800)
+            assert len(v.history.trainings) == n_rounds
+            assert v.cost.trainings <= 800
+
     @pytest.mark.parametrize("n", [1, 2, 3, 64, 65, 500, 1500, 5000])
     def test_an_additive_game_of_any_size(self, n):
         worth = np.random.default_rng(0).random(n)

@@ -217,8 +217,9 @@ class SampleRun(Collecting):
     def _share_of(self, left: float, n_games: int) -> float:
         """Draws of the next round where there is a budget to spend: an eighth to learn from, then the rest."""
         if not self.rounds:
-            # One game has no other to take draws from: all of them are better spent on its estimate.
-            self._learns = n_games > 1 and left >= 3 * self.tuning.least_draws * n_games
+            # One game has no other to take draws from. What it would learn, a process over its subsets knows as well.
+            learns = n_games > 1 or self.graph.sizes.max() > self.tuning.nearness_players
+            self._learns = bool(learns) and left >= 3 * self.tuning.least_draws * n_games
             return max(left / 8, self.tuning.least_draws * n_games) if self._learns else left
         # What reuse leaves over at the end is too little for a good round.
         return left if self._learns and len(self.rounds) == 1 else 0.0

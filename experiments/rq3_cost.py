@@ -249,7 +249,7 @@ def draw(figure: Any, table: pd.DataFrame) -> None:
     for ax, title in zip(panels(figure, len(titles)), titles, strict=True):
         part = table[(table["workload"] == title) & (table["method"] != EXACT)]
         ax.barh(part["method"], part[AIM_TRAININGS], color="#0072B2")
-        ax.set(title=title, xscale="log", xlabel=f"trainings to a relative standard error of {AIM}")
+        ax.set(title=title, xscale="log", xlabel=f"trainings to an error of {AIM}")
         ax.invert_yaxis()
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import localshapley as ls
 import naive
-from localshapley.estimate import bending
-from localshapley.estimate.bending import SLOPES, Bending, Curve, straightened
+from localshapley.estimate import bending, ordered
+from localshapley.estimate.bending import SLOPES, Bending, Curve, along_orders, straightened
 from localshapley.estimate.crossfit import CrossFit
 from localshapley.estimate.tuning import TUNED
 
@@ -64,10 +64,17 @@ def by_definition(curve, effects, middle, position):
     return np.array(list(naive.shapley_of_one(range(n), score).values()))
 
 
+def values_of(curve, effects, middle, position, n_orders, seed):
+    """Values of one fold's curve, and their variances."""
+    random = np.random.default_rng(seed)
+    values, variance = along_orders([curve], effects[None], middle[None], position, n_orders, random)
+    return values[0], variance[0]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_values_are_those_of_the_definition_within_their_errors(seed):
     given = a_curve(seed=seed)
-    values, variance = given[0].values(*given[1:], 4000, np.random.default_rng(seed))
+    values, variance = values_of(*given, 4000, seed)
     off = (values - by_definition(*given)) / np.sqrt(variance)
     assert np.abs(off).max() < 4
     assert 0 < np.sqrt(variance).max() < 0.05
@@ -76,7 +83,7 @@ def test_values_are_those_of_the_definition_within_their_errors(seed):
 
 def test_values_of_a_straight_line_need_no_chance():
     given = a_curve(straight=True)
-    values, variance = given[0].values(*given[1:], 2, np.random.default_rng(0))
+    values, variance = values_of(*given, 2, 0)
     np.testing.assert_allclose(values, by_definition(*given), atol=1e-12)
     assert not variance.any()
 
@@ -85,10 +92,10 @@ def test_a_curve_has_the_slope_that_it_says():
     curve, *_ = a_curve()
     scores, position = np.linspace(-1, 2, 30), np.linspace(-0.9, 0.9, 30)
     columns = curve.columns(scores, position)
-    added, slope = curve.at(scores, position)
+    added, slope = curve.at(scores, position), curve.slope(scores, position)
     np.testing.assert_allclose(added, curve.height.ravel() @ columns, atol=1e-12)
     step = 1e-6
-    found = (curve.at(scores + step, position)[0] - curve.at(scores - step, position)[0]) / (2 * step)
+    found = (curve.at(scores + step, position) - curve.at(scores - step, position)) / (2 * step)
     np.testing.assert_allclose(slope, found, atol=1e-6)
 
 
@@ -102,11 +109,11 @@ def test_straightened_scores_are_to_sums_what_scores_are_to_the_curve():
     assert (weight[8:12] == pairs[3][8:12]).all()
     for curve in curves:
         here = slice(*indptr[curve.game : curve.game + 2])
-        slope = 1 + curve.at(sums[here], pairs[2][here])[1]
+        slope = 1 + curve.slope(sums[here], pairs[2][here])
         assert (slope > SLOPES[0]).all()
         assert (slope < SLOPES[1]).all()
         step = 1e-5  # if the sums were larger by this, the curve would leave
-        left = scores[here] - sums[here] - step - curve.at(sums[here] + step, pairs[2][here])[0]
+        left = scores[here] - sums[here] - step - curve.at(sums[here] + step, pairs[2][here])
         straight = (scores - sums + shift)[here] - step
         np.testing.assert_allclose(left, slope * straight, atol=1e-8)
         np.testing.assert_allclose(pairs[3][here] * left**2, weight[here] * straight**2, atol=1e-8)
@@ -170,7 +177,7 @@ def test_the_curve_of_a_fold_does_not_know_what_the_fold_alone_drew(monkeypatch)
     self, games, before, _ = seen[-1]
     chosen = np.flatnonzero(games & self._has_enough())
     for f in range(2):
-        hidden = self.alone == 1 << f
+        hidden = self.ordered.alone == 1 << f
         assert 0.05 < hidden.mean() < 0.6
         other = replace(self, scores=np.where(hidden, 7.0, self.scores))
         changed = before[f] + other.scores - self.scores
@@ -238,3 +245,53 @@ def test_a_game_that_is_known_has_no_curve(monkeypatch):
     np.testing.assert_allclose(found.values, exact.values, atol=1e-10)
     assert not found.stderr.any()
     assert not seen[-1][0]._has_enough().any()
+
+
+def test_folds_that_go_along_the_same_orders_have_errors_of_their_own():
+    curve, effects, middle, position = a_curve(n=6)
+    n_folds, exact = 3, by_definition(curve, effects, middle, position)
+    same = [curve] * n_folds, np.stack([effects] * n_folds), np.stack([middle] * n_folds), position
+    found = np.array([along_orders(*same, 8, np.random.default_rng(seed)) for seed in range(600)])
+    off, variance = found[:, 0] - exact, found[:, 1].mean(axis=0)
+    np.testing.assert_allclose(off.var(axis=0), variance, rtol=0.3)
+    assert np.abs(off.mean(axis=0) / np.sqrt(variance / 600)).max() < 4
+    for z in range(6):
+        between = np.corrcoef(off[:, :, z].T)[np.triu_indices(n_folds, 1)]
+        assert np.abs(between).max() < 4 / np.sqrt(600)
+
+
+def test_orders_that_are_gone_along_in_parts_are_as_good(monkeypatch):
+    given = a_curve(seed=1)
+    monkeypatch.setattr(bending, "STEPS", 40)
+    values, variance = values_of(*given, 4001, 0)
+    assert np.abs((values - by_definition(*given)) / np.sqrt(variance)).max() < 4
+
+
+LARGE = [np.sort(np.random.default_rng(t).choice(80, 60, replace=False)) for t in range(6)]
+
+
+def test_what_is_not_computed_makes_no_difference(monkeypatch):
+    fits = []
+
+    class Watched(CrossFit):
+        def __init__(self, drawn, tuning, before):
+            fits.append((drawn, before))
+            super().__init__(drawn, tuning, before)
+
+    monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
+    ls.shapley(LARGE, Votes(80, 6), 80, method=ls.methods.Sample(tuning=EAGER), budget=3000)
+    drawn, before = fits[-1]
+    some = CrossFit(drawn, EAGER, before)
+    monkeypatch.setattr(ordered, "NEGLIGIBLE", np.inf)
+    every = CrossFit(drawn, EAGER, before)
+    np.testing.assert_allclose(some.values, every.values, atol=1e-9)
+    np.testing.assert_allclose(some.variance(), every.variance(), rtol=1e-9)
+
+
+def test_curves_of_many_draws_are_fitted_to_some_of_them(monkeypatch):
+    _, seen = bent_rounds(monkeypatch, LARGE, Votes(80, 6), 80, budget=3000)
+    self, *_ = seen[-1]
+    indptr, rows = self.ordered.pairs[:2]
+    assert self.ordered.bends.all()
+    some = ordered._some(self.drawn, rows, np.repeat(np.arange(6), np.diff(indptr)), 200)
+    assert np.abs(np.add.reduceat(some, indptr[:-1]) - 200).max() < 60  # of a mean of 200, by chance

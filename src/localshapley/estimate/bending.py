@@ -13,17 +13,16 @@ whose curve is near the scores, and not those that are near themselves. That is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from itertools import chain
 
 import numpy as np
 from numpy.polynomial import legendre
 from threadpoolctl import threadpool_limits
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Ints, Singles
 from localshapley.estimate.drawn import Drawn
+from localshapley.estimate.ordered import Ordered
 from localshapley.estimate.tuning import Tuning
 from localshapley.inputs.threads import in_threads
 
@@ -33,6 +32,8 @@ N_CURVES, N_POWERS = 4, 3
 """The score itself, both curves and 1, each times powers of the size, from 0."""
 SLOPES = 0.7, 4.0
 """Within which the slope of a sum with its curve counts where it is straightened: flatter, it would stretch noise."""
+STEPS = 2**20
+"""Of orders that are gone along at a time, which bounds the memory."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,10 @@ class Bending:
     Parameters
     ----------
     drawn : Drawn
-    pairs : tuple of arrays
-        As `kernels.surrogate.Pairs` has them.
-    alone : array of shape (n_pairs,)
-        The fold that alone drew a pair's row, as a bit, or 0: the fold's curve must not know it.
+    ordered : Ordered
+        Its pairs.
+    n_pairs : array of shape (n_games,)
+        Pairs of each game, those included that are not among them.
     scores : array of shape (n_pairs,)
     lines : array of shape (n_folds, n_strata)
         What scores were centred by, at each size of each game.
@@ -55,8 +56,8 @@ class Bending:
     """
 
     drawn: Drawn
-    pairs: tuple[Ints, Ints, Floats, Floats, Floats]
-    alone: Indices
+    ordered: Ordered
+    n_pairs: Ints
     scores: Floats
     lines: Floats
     fitted: tuple[Floats, Floats]
@@ -70,25 +71,28 @@ class Bending:
         Parameters
         ----------
         left : array of shape (n_folds, n_pairs)
-            Scores less surrogates, which are changed in place.
+            Scores less surrogates, which are changed in place where a fold wants them.
         games : array of shape (n_games,)
             Which games may have a curve, as flags.
         """
         values, variance = np.zeros((2, len(left), len(self.drawn.collection.graph.players)))
         chosen = np.flatnonzero(games & self._has_enough())
+        by_game: dict[int, dict[int, Curve]] = {}
 
-        def bend(f: int) -> list[Curve]:
-            curves = self._fit(f, left[f], chosen)
-            for curve in curves:
-                here = slice(*self.pairs[0][curve.game : curve.game + 2])
-                left[f, here] -= curve.at(self.scores[here] - left[f, here], self.pairs[2][here])[0]
-                self._add_values(f, curve, values[f], variance[f])
-            return curves
+        def bend(game: int) -> None:
+            for f, curve in by_game[game].items():
+                here = self._of_game(game, self.ordered.wanted & 1 << f)
+                left[f, here] -= curve.at(self.scores[here] - left[f, here], self.ordered.pairs[2][here])
+            self._add_values(by_game[game], values, variance)
 
         # One thread for each product: the same sums, whatever the number of cores.
         with threadpool_limits(1) if len(chosen) else nullcontext():
-            curves = in_threads(bend, range(len(left)))
-        return values, variance.sum(axis=0) / len(left) ** 2, Curve.means(curves)
+            for f, curves in enumerate(in_threads(lambda f: self._fit(f, left[f], chosen), range(len(left)))):
+                for curve in curves:
+                    by_game.setdefault(curve.game, {})[f] = curve
+            in_threads(bend, by_game)
+        means = [Curve.mean(list(curves.values())) for curves in by_game.values()]
+        return values, variance.sum(axis=0) / len(left) ** 2, means
 
     def _has_enough(self) -> AnyArray:
         """Games that are left to chance, with enough draws for a curve; none where there are many games."""
@@ -96,23 +100,28 @@ class Bending:
         if graph.n_games > tuning.curve_games:
             return np.zeros(graph.n_games, dtype=bool)
         least = np.maximum(tuning.curve_draws * graph.sizes, tuning.curve_least)
-        return self.drawn.has_chance & (graph.sizes > 2) & (np.diff(self.pairs[0]) >= least)
+        return self.drawn.has_chance & (graph.sizes > 2) & (self.n_pairs >= least)
+
+    def _of_game(self, game: int, flags: AnyArray) -> Ints:
+        """The pairs of a game that have a flag."""
+        first, stop = self.ordered.pairs[0][game : game + 2]
+        here: Ints = first + np.flatnonzero(flags[first:stop])
+        return here
 
     def _fit(self, f: int, left: Floats, games: Ints) -> list[Curve]:
         """Curves of the games for a fold, each shrunk towards what they have in common."""
-        indptr, _, position, weight, _ = self.pairs
+        _, _, position, weight, _ = self.ordered.pairs
         found, grams = [], []
+        known = self.ordered.bends & (self.ordered.alone != 1 << f)
         for game in games.tolist():
-            here = slice(indptr[game], indptr[game + 1])
-            seen = self.alone[here] != 1 << f
-            known, total = self.scores[here][seen], weight[here][seen].sum()
-            if total <= 0 or known.min() == known.max():  # there is nothing to fit
+            here = self._of_game(game, known)
+            scores, weights = self.scores[here], weight[here]
+            if weights.sum() <= 0 or scores.min() == scores.max():  # there is nothing to fit
                 continue
-            low, high = known.min(), known.max()
+            low, high = scores.min(), scores.max()
             curve = Curve(game, (low + high) / 2, (high - low) / 2, np.zeros((N_CURVES, N_POWERS)))
-            columns = curve.columns(self.scores[here] - left[here], position[here])
-            weighted = columns * np.where(seen, weight[here], 0.0)
-            weighted *= len(known) / total
+            columns = curve.columns(scores - left[here], position[here])
+            weighted = columns * (weights * (len(here) / weights.sum()))
             found.append(curve)
             grams.append(weighted @ np.vstack([columns, left[here] / curve.unit]).T)
         if not found:
@@ -127,16 +136,20 @@ class Bending:
             for curve, height in zip(found, heights, strict=True)
         ]
 
-    def _add_values(self, f: int, curve: Curve, values: Floats, variance: Floats) -> None:
-        graph, strata, game = self.drawn.collection.graph, self.drawn.strata, curve.game
+    def _add_values(self, curves: dict[int, Curve], values: Floats, variance: Floats) -> None:
+        """Write the values of a game's curves, and their variances, for those folds that have one."""
+        graph, strata, folds = self.drawn.collection.graph, self.drawn.strata, list(curves)
+        game = curves[folds[0]].game
         sizes = slice(strata.indptr[game], strata.indptr[game + 1])
         slots = slice(graph.indptr[game], graph.indptr[game + 1])
         position, (levels, effects) = strata.position[sizes], self.fitted
-        middle = self.lines[f, sizes] + legendre.legval(position, levels[f, game])
-        n_pairs = int(self.pairs[0][game + 1] - self.pairs[0][game])
-        n_orders = max(self.tuning.least_orders, 2 * n_pairs // len(middle))  # as many steps as it has pairs, twice
-        random = np.random.default_rng([self.drawn.collection.streams[game], self.drawn.before, f])
-        values[slots], variance[slots] = curve.values(effects[f, slots], middle, position, n_orders, random)
+        middle = self.lines[folds, sizes] + legendre.legval(position, levels[folds, game].T)
+        n_orders = max(
+            self.tuning.least_orders, 2 * int(self.n_pairs[game]) // len(position)
+        )  # twice as many steps as pairs
+        random = np.random.default_rng([self.drawn.collection.streams[game], self.drawn.before])
+        found = along_orders(list(curves.values()), effects[folds, slots], middle, position, n_orders, random)
+        values[folds, slots], variance[folds, slots] = found
 
 
 @dataclass(frozen=True)
@@ -157,20 +170,10 @@ class Curve:
     height: Floats
 
     @classmethod
-    def means(cls, by_fold: Iterable[list[Curve]]) -> list[Curve]:
-        """The mean of each game's curves."""
-        by_game: dict[int, list[Curve]] = {}
-        for curve in chain.from_iterable(by_fold):
-            by_game.setdefault(curve.game, []).append(curve)
-        return [
-            cls(
-                game,
-                float(np.mean([curve.middle for curve in curves])),
-                float(np.mean([curve.unit for curve in curves])),
-                np.mean([curve.height for curve in curves], axis=0),
-            )
-            for game, curves in by_game.items()
-        ]
+    def mean(cls, curves: list[Curve]) -> Curve:
+        """The mean of a game's curves."""
+        middle, unit = (float(np.mean([getattr(curve, name) for curve in curves])) for name in ("middle", "unit"))
+        return cls(curves[0].game, middle, unit, np.mean([curve.height for curve in curves], axis=0))
 
     def columns(self, scores: Floats, position: Floats) -> Floats:
         """The score on a scale from −1 to 1, the curves of it and 1, each times powers of the size."""
@@ -178,53 +181,118 @@ class Curve:
         curves = np.stack([x, *(bent(steepness * x) for steepness in STEEPNESS), np.ones_like(x)])
         return (curves[:, None] * powers(position)).reshape(N_CURVES * N_POWERS, -1)
 
-    def at(self, scores: Floats, position: Floats) -> tuple[Floats, Floats]:
-        """What is added to each score, and the slope of that."""
+    def at(self, scores: Floats, position: Floats) -> Floats:
+        """What is added to each score."""
         x = (scores - self.middle) / self.unit
         slope, *heights, level = self.height @ powers(position)
-        added = slope * x + level
+        added: Floats = slope * x + level
         for steepness, height in zip(STEEPNESS, heights, strict=True):
-            z = steepness * x
-            cosine = 1 / np.sqrt(1 + z * z)
-            added += height * z * cosine
-            slope += steepness * height * cosine**3
-        return added, slope / self.unit
+            added += height * bent(steepness * x)
+        return added
 
-    def values(
-        self, effects: Floats, middle: Floats, position: Floats, n_orders: int, random: np.random.Generator
-    ) -> tuple[Floats, Floats]:
-        """Centred Shapley values, and their variances.
+    def slope(self, scores: Floats, position: Floats) -> Floats:
+        """The slope of what is added to each score."""
+        x = (scores - self.middle) / self.unit
+        slope, *heights, _ = self.height @ powers(position)
+        for steepness, height in zip(STEEPNESS, heights, strict=True):
+            cosine = 1 / np.sqrt(1 + (steepness * x) ** 2)
+            slope += steepness * height * (cosine * cosine * cosine)
+        out: Floats = slope / self.unit
+        return out
+
+
+def along_orders(
+    curves: list[Curve], effects: Floats, middle: Floats, position: Floats, n_orders: int, random: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Centred Shapley values of the curves of a game, one for each fold, and their variances: means along orders.
+
+    All folds go along the same orders, in each of which other players stand for the numbers: so the errors of two folds
+    are uncorrelated, as if each had orders of its own.
+
+    Parameters
+    ----------
+    curves : list of Curve
+    effects : array of shape (n_folds, n_players, 2)
+        Of each player, and its slope over the sizes.
+    middle : array of shape (n_folds, n_players - 1)
+        At each size: the surrogate without its players.
+    position : array of shape (n_players - 1,)
+        The sizes on the scale from −1 to 1.
+    n_orders : int
+        Random orders, each of which is also gone backwards.
+    random : Generator
+    """
+    n_folds, n = effects.shape[:2]
+    unit = np.array([curve.unit for curve in curves])[:, None]
+    effects = (effects - effects.mean(axis=1, keepdims=True)) / unit[..., None]
+    middle = (middle - np.array([curve.middle for curve in curves])[:, None]) / unit
+    line, *heights = np.moveaxis(np.stack([curve.height[:-1] @ powers(position) for curve in curves]), 1, 0)
+    exact = np.stack([line, line * position], axis=2).mean(axis=1)[:, None] @ effects.transpose(0, 2, 1)
+    stands_for = random.permuted(np.tile(np.arange(n), (n_folds, 1)), axis=1)
+    of_number = np.take_along_axis(effects, stands_for[..., None], axis=1).transpose(0, 2, 1).astype(np.float32)
+    walk = Walk(*(a.astype(np.float32)[..., None] for a in (middle, position, *heights)))
+    sums, squares = np.zeros((2, n_folds, n))
+    for first in range(0, n_orders, most := max(1, STEPS // (n_folds * n))):
+        orders = random.permuted(np.tile(np.arange(n), (min(most, n_orders - first), 1)), axis=1).T
+        gains = walk.gains(of_number[..., orders])
+        for f in range(n_folds):
+            sums[f] += np.bincount(orders.ravel(), gains[f].ravel(), n)
+            squares[f] += np.bincount(orders.ravel(), np.square(gains[f]).ravel(), n)
+    means = sums / n_orders
+    variance = np.maximum(squares / n_orders - means**2, 0.0) / (n_orders - 1)
+    values, variances = np.empty((2, n_folds, n))
+    np.put_along_axis(values, stands_for, means - means.mean(axis=1, keepdims=True), axis=1)
+    np.put_along_axis(variances, stands_for, variance, axis=1)
+    return exact[:, 0] + values, variances
+
+
+class Walk:
+    """What players gain along orders by the bent parts of curves, in single precision.
+
+    Parameters
+    ----------
+    middle : array of shape (n_folds, n_sizes, 1)
+        The score without players, on the scale from −1 to 1.
+    position : array of shape (n_sizes, 1)
+    heights : arrays of shape (n_folds, n_sizes, 1)
+        Of the curve of each steepness.
+    """
+
+    def __init__(self, middle: Singles, position: Singles, *heights: Singles) -> None:
+        self.middle, self.position, self.heights = middle, position, heights
+
+    def gains(self, steps: Singles) -> Singles:
+        """Gains of each step, there and back.
 
         Parameters
         ----------
-        effects : array of shape (n_players, 2)
-            Of each player, and its slope over the sizes.
-        middle, position : arrays of shape (n_players - 1,)
-            At each size: the surrogate without its players, and the size on the scale from −1 to 1.
-        n_orders : int
-            Random orders, each of which is also gone backwards.
-        random : Generator
+        steps : array of shape (n_folds, 2, n_players, n_orders)
+            Effect and slope of the player that comes.
         """
-        effects = effects - effects.mean(axis=0)
-        line, *heights = self.height[:-1] @ powers(position)
-        exact = (line.mean() * effects[:, 0] + (line * position).mean() * effects[:, 1]) / self.unit
-        order = random.permuted(np.tile(np.arange(len(effects)), (n_orders, 1)), axis=1)
-        effect, slope = (np.cumsum(of_players[order], axis=1)[:, :-1] for of_players in effects.T)
-        there = self._along(middle, position, heights, effect, slope)
+        for j in range(1, steps.shape[2]):  # a cumulated sum, over all orders at once
+            steps[:, :, j] += steps[:, :, j - 1]
+        effect, slope = steps[:, 0, :-1], steps[:, 1, :-1]
         # Those that are not there yet make up the sets of the way back, with the opposite sums.
-        back = self._along(middle[::-1], position[::-1], [h[::-1] for h in heights], -effect, -slope)
-        gains = np.empty_like(there)
-        np.put_along_axis(gains, order, (there - back) / 2, axis=1)
-        return exact + gains.mean(axis=0), gains.var(axis=0, ddof=1) / n_orders
+        back = self._heights(-effect[:, ::-1], -slope[:, ::-1])[:, ::-1]
+        out = np.zeros_like(steps[:, 0])
+        out[:, :-1] = self._heights(effect, slope)
+        out[:, :-1] -= back
+        out[:, 1:] -= out[:, :-1].copy()
+        out /= 2
+        return out
 
-    def _along(self, middle: Floats, position: Floats, heights: list[Floats], effect: Floats, slope: Floats) -> Floats:
-        """Differences of the curves along the way, from 0 to 0."""
-        scores = middle - self.middle + (effect + position * slope)
-        heights_there = np.zeros((len(scores), scores.shape[1] + 2))
-        for steepness, height in zip(STEEPNESS, heights, strict=True):
-            factor = steepness / self.unit
-            heights_there[:, 1:-1] += height * (bent(factor * scores) - bent(factor * (middle - self.middle)))
-        return np.diff(heights_there, axis=1)
+    def _heights(self, effect: Singles, slope: Singles) -> Singles:
+        """Of the curves after each step, less what they are without players."""
+        scores = slope * self.position
+        scores += effect
+        scores += self.middle
+        out = np.zeros_like(scores)
+        for steepness, height in zip(STEEPNESS, self.heights, strict=True):
+            risen = bent(steepness * scores)
+            risen -= bent(steepness * self.middle)
+            risen *= height
+            out += risen
+        return out
 
 
 def straightened(
@@ -246,10 +314,9 @@ def straightened(
 
     def straighten(curve: Curve) -> None:
         here = slice(indptr[curve.game], indptr[curve.game + 1])
-        added, rise = curve.at(sums[here], position[here])
-        slope = np.clip(1 + rise, *SLOPES)
+        slope = np.clip(1 + curve.slope(sums[here], position[here]), *SLOPES)
         left = scores[here] - sums[here]
-        shift[here] = (left - added) / slope - left
+        shift[here] = (left - curve.at(sums[here], position[here])) / slope - left
         weight[here] *= slope * slope
 
     with threadpool_limits(1) if curves else nullcontext():
@@ -262,7 +329,9 @@ def powers(position: Floats) -> Floats:
     return np.stack([np.ones_like(position), position, position * position])
 
 
-def bent(x: Floats) -> Floats:
+def bent(x: AnyArray) -> AnyArray:
     """From −1 to 1, steep at 0."""
-    out: Floats = x / np.sqrt(1 + x * x)
-    return out
+    root: AnyArray = x * x
+    root += 1
+    np.sqrt(root, out=root)
+    return np.divide(x, root, out=root)

@@ -12,31 +12,28 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import cpu_count
-from numpy.polynomial import legendre
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
-from localshapley.arrays import Floats, Indices, Ints, SubsetArrays, max_by
+from localshapley.arrays import Floats, Ints, SubsetArrays
 from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.bending import Bending, Curve, straightened
 from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
+from localshapley.estimate.ordered import Ordered, pooled_levels
 from localshapley.estimate.tuning import TUNED, Tuning
 
 if TYPE_CHECKING:
     from localshapley.kernels import surrogate
 
 N_BINS = 8  # of the sizes, in the variance model
-_Ordered: TypeAlias = tuple[
-    Ints, tuple[Ints, Ints, Floats, Floats, Floats], Indices, Floats, Floats, tuple[Floats, Indices, int]
-]
 N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
 
 
@@ -178,19 +175,22 @@ class CrossFit:
 
         graph, drawn, tuning = self._graph, self._drawn, self._tuning
         collection, strata = drawn.collection, drawn.strata
-        of_strata = _pooled_levels(strata, gain)
-        by_game, pairs, alone, targets, pooled, own = self._ordered(y, of_strata)
+        of_strata = pooled_levels(strata, gain)
+        ordered = Ordered.of(drawn, (self._row, self._stratum), self._log_pi, y, of_strata, tuning)
+        pairs, where, stratum = ordered.pairs, ordered.where, ordered.stratum
         if before is None:
             start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))
-            before = Learnt(np.zeros_like(pooled[0]), start, [])
-        lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2
-        lines = lines + np.vstack([pooled, before.pooled]) @ of_strata.T
-        scores = collection.scores[self._inner][by_game]
+            before = Learnt(np.zeros_like(ordered.pooled[0]), start, [])
+        common = np.vstack([ordered.pooled, before.pooled]) @ of_strata.T
+        lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2 + common
+        scores = collection.scores[self._inner[where]]
+        targets = scores - lines[:-1].take(stratum, axis=1)
         values, residual = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(y))
         fitted = np.zeros((drawn.n_folds, graph.n_games, N_LEVELS)), np.zeros((*values.shape, 2))
         settings = tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision
-        near, has_process = subtract_nearness(drawn, pairs, alone, targets, tuning)
+        near, has_process = subtract_nearness(drawn, pairs, ordered.alone, targets, tuning)
         given = graph.arrays, (collection.indptr, collection.players)
+        own = drawn.log_own_inclusion(self._row, self._stratum), drawn.folds, drawn.before
         parts = self._parts(pairs[0])
         with ThreadPoolExecutor(cpu_count()) as threads:
 
@@ -198,63 +198,32 @@ class CrossFit:
                 """Work on all games, a part of them at a time."""
                 list(threads.map(lambda part: work(*part, *given, *arguments), parts))
 
-            said = targets[0].copy()
-            each(leave_surrogates, pairs, targets, before.fitted)
-            said += lines[-1][self._stratum[by_game]] - targets[0]
+            shift = np.zeros((1, len(scores)))
+            starts = tuple(of_games[None] for of_games in before.fitted)
+            each(leave_surrogates, pairs, np.ones(len(scores), dtype=np.int32), starts, shift)
+            said = lines[-1].take(stratum) - shift[0]
             curves = [curve for curve in before.curves if not has_process[curve.game]]
-            shift, weight = straightened(curves, pairs, said, scores)
+            bent, weight = straightened(curves, pairs, said, scores)
             straight = *pairs[:3], weight, pairs[4]
-            each(fit_surrogates, straight, (targets, shift, before.fitted), own, settings, (*fitted, values))
-            bending = Bending(drawn, pairs, alone, scores, lines[:-1], fitted, tuning)
+            begun = targets, shift[0] + bent, before.fitted
+            each(fit_surrogates, straight, begun, own, settings, (*fitted, values))
+            each(leave_surrogates, pairs, ordered.wanted, fitted, targets)
+            n_pairs = np.bincount(self._game, minlength=graph.n_games)
+            bending = Bending(drawn, ordered, n_pairs, scores, lines[:-1], fitted, tuning)
             curved, self._wandering, curves = bending.subtract(targets, ~has_process)
-            each(correct_values, pairs, targets, own, values, residual)
-        residual[by_game] = residual.copy()
+            each(correct_values, pairs, ordered.wanted, targets, own, values, residual)
+        residual[where] = residual[: len(where)].copy()
         values += near
         values += curved
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
         levels, effects = (of_folds.mean(axis=0) for of_folds in fitted)
-        return values, residual, Learnt(pooled.mean(axis=0), (levels, effects), curves)
-
-    def _ordered(self, y: Floats, of_strata: Floats) -> _Ordered:
-        """The pairs by game and size, and `y` by fold, less what all games have in common."""
-        drawn, row, stratum = self._drawn, self._row, self._stratum
-        strata, folds = drawn.strata, drawn.folds
-        with ThreadPoolExecutor(cpu_count()) as threads:  # they do not depend on each other
-            order = threads.submit(np.argsort, stratum, kind="stable")
-            log_own = threads.submit(drawn.log_own_inclusion, row, stratum)
-            levels = threads.submit(of_strata.take, stratum, axis=0)
-            weight = self._weights()
-            fold = folds[row]
-            alone = np.where((row >= drawn.before) & (fold > 0) & (fold & (fold - 1) == 0), fold, 0)
-            targets, pooled = _without_pooled_level(
-                y, levels.result(), weight, alone, drawn.n_folds, self._tuning.pooled_ridge, threads
-            )
-            by_game = order.result()
-            of_pairs = row, strata.position[stratum], weight, -strata.log_subsets[stratum]
-            ordered = threads.map(lambda of_pair: of_pair[by_game], (*of_pairs, *targets))
-            indptr = np.searchsorted(self._game[by_game], np.arange(self._graph.n_games + 1))
-            pairs = indptr, *islice(ordered, 4)
-            own = log_own.result(), folds, drawn.before
-            return by_game, pairs, alone[by_game], np.stack(list(ordered)), pooled, own
+        return values, residual, Learnt(ordered.pooled.mean(axis=0), (levels, effects), curves)
 
     def _parts(self, pair_indptr: Ints) -> list[tuple[int, int]]:
         """Games, cut into parts of about the same work."""
         work = np.cumsum(np.diff(pair_indptr) * self._graph.sizes, dtype=np.float64)
         cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cpu_count() + 1)[1:-1])
         return list(pairwise(np.unique([0, *cuts, self._graph.n_games]).tolist()))
-
-    def _weights(self) -> Floats:
-        """Weights of the fit: what a subset's residual adds to the variance, over its probability in the fit."""
-        drawn, strata, stratum = self._drawn, self._drawn.strata, self._stratum
-        log_pi = self._log_pi[self._row]
-        log_root = 0.5 * np.log(strata.k * (strata.n - strata.k))
-        log_weight = -log_pi - strata.log_subsets[stratum] - log_root[stratum]
-        log_weight += np.log(np.maximum(-np.expm1(np.minimum(log_pi, 0.0)), self._tuning.least_weight))
-        typical = -np.log(np.maximum(drawn.expected, 1e-300)) - log_root
-        some = drawn.expected > 0
-        largest = max_by(strata.game[some], typical[some], self._graph.n_games)
-        weight: Floats = np.exp(log_weight - np.where(np.isfinite(largest), largest, 0.0)[self._game])
-        return weight
 
     def _variance_of(self, residual: Floats, y: Floats, gain: Floats) -> Floats:
         """The variance model of the draws outside strata that are taken whole."""
@@ -264,42 +233,6 @@ class CrossFit:
         surprise = surprise or drawn.collection.scale**2  # scores that were all the same
         prior = self._tuning.prior_draws
         return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise, prior)
-
-
-def _pooled_levels(strata: Strata, gain: Floats) -> Floats:
-    """A cubic in the size, and one times the game's gain, at each stratum; shape (n_strata, 8)."""
-    from localshapley.kernels.surrogate import N_LEVELS
-
-    levels = legendre.legvander(strata.position, N_LEVELS - 1)
-    return np.hstack([levels, levels * gain[strata.game][:, None]])
-
-
-def _without_pooled_level(
-    y: Floats, levels: Floats, weight: Floats, alone: Indices, n_folds: int, ridge: float, threads: ThreadPoolExecutor
-) -> tuple[Floats, Floats]:
-    """`y` less a combination of the columns of `levels` that all games share; one row per fold.
-
-    Each fold's is fitted without the rows that it alone drew. Also the coefficients, one row per fold.
-    """
-    n_columns = levels.shape[1]
-    out, coefficients = np.empty((n_folds, len(y))), np.empty((n_folds, n_columns))
-
-    def gram(f: int) -> Floats:
-        part = np.flatnonzero(alone == (1 << f if f < n_folds else 0))
-        known = np.empty((len(part), n_columns + 1))
-        known[:, :-1], known[:, -1] = levels.take(part, axis=0), y[part]
-        product: Floats = (known[:, :-1] * weight[part, None]).T @ known
-        return product
-
-    def subtract(f: int) -> None:
-        known = grams.sum(axis=0) - grams[f]
-        coefficients[f] = np.linalg.solve(known[:, :-1] + ridge * np.eye(n_columns), known[:, -1])
-        np.matmul(levels, coefficients[f], out=out[f])
-        np.subtract(y, out[f], out=out[f])
-
-    grams = np.stack(list(threads.map(gram, range(n_folds + 1))))
-    list(threads.map(subtract, range(n_folds)))
-    return out, coefficients
 
 
 def _variance_model(residual: Floats, stratum: Ints, strata: Strata, surprise: float, prior: float) -> Floats:

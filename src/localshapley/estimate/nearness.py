@@ -126,7 +126,7 @@ class Known:
         inverse = np.linalg.inv(weighted.T @ columns + np.diag(penalty))
         additive = inverse @ (weighted.T @ y[rows])
         rate = min(tuning.nearness, tuning.nearness_sum / n) * relevance(additive[n_levels:].reshape(2, n))
-        near = tuning.nearness_scale * np.exp(-distances(self.members, members, rate))
+        near = likeness(self.members, members, rate, tuning.nearness_scale)
         alpha = solve(near[rows], y[rows], weight, weighted, inverse, tuning)
         return near @ alpha, centred_values(members, tuning.nearness_scale * alpha, rate)
 
@@ -138,13 +138,16 @@ def relevance(additive: Floats) -> Floats:
     return 0.1 + 0.9 * size / mean if mean > 0 else np.ones_like(size)
 
 
-def distances(one: Floats, two: Floats, rate: Floats) -> Floats:
-    """Sum of the rates of the players that only one of two subsets has."""
+def likeness(one: Floats, two: Floats, rate: Floats, scale: float) -> Floats:
+    """The kernel of pairs of subsets: by far the largest array of a fit, which is gone through twice.
+
+    Its logarithm, `−Σ λ_z` over the players that only one of two subsets has, is one product of matrices.
+    """
     scaled = one * rate
-    out = scaled @ (-2.0 * two.T)
-    out += scaled.sum(axis=1)[:, None]
-    out += two @ rate
-    return out
+    left = np.column_stack([2.0 * scaled, -scaled.sum(axis=1), np.ones(len(one))])
+    right = np.column_stack([two, np.ones(len(two)), np.log(scale) - two @ rate])
+    out: Floats = left @ right.T
+    return np.exp(out, out=out)
 
 
 def solve(near: Floats, y: Floats, weight: Floats, weighted: Floats, inverse: Floats, tuning: Tuning) -> Floats:

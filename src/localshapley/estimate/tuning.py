@@ -41,8 +41,9 @@ class Tuning:
         Steps of conjugate gradients in the fit of this, and the most subsets that it is fitted to.
     nearness_draws, nearness_most, nearness_players : int
         Draws per player from which it is fitted, draws of a game and players up to which it is.
-    curve_draws, curve_least : int
-        Draws per player, and of a game, from which a curve is fitted to what sums over players leave.
+    curve_draws, curve_least, curve_most : int
+        Draws per player, and of a game, from which a curve is fitted to what sums over players leave; the most that it
+        is fitted to.
     curve_games : int
         Games up to which curves are fitted: they are not compiled, and take longer than trainings that are.
     curve_ridge : float
@@ -86,6 +87,7 @@ class Tuning:
     nearness_players: int = 40
     curve_draws: int = 5
     curve_least: int = 256
+    curve_most: int = 2048
     curve_games: int = 512
     curve_ridge: float = 20.0
     least_orders: int = 8

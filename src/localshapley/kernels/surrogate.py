@@ -47,8 +47,8 @@ Fitted: TypeAlias = tuple[Floats, Floats]
 Begun: TypeAlias = tuple[Floats, Floats, Fitted]
 """`targets` (n_folds, n_pairs), `shift` (n_pairs), `start`.
 
-Centred scores, what is added to them in the fits alone, and the surrogates that the fits start from, which have been
-subtracted from the targets.
+Centred scores, what is added to them in the fits alone, and the surrogates that the fits start from; what these say is
+part of the shift.
 """
 
 
@@ -63,7 +63,7 @@ def fit_surrogates(
     settings: Settings,
     out: tuple[Floats, Floats, Floats],
 ) -> None:
-    """Fit the surrogates of the games from `first` up to `stop` for each fold; the targets become their residuals.
+    """Fit the surrogates of the games from `first` up to `stop` for each fold.
 
     Pairs (game, row) are ordered by game and size. Both arrays of `Fitted` and the values, (total size,) and aligned
     with the games' players, are written to `out`, each with a first axis for the folds.
@@ -103,7 +103,6 @@ def fit_games(
         for f in range(len(targets)):
             weigh(f, rows, weight[a:b], drawn, used)
             fit(sample, targets[f, a:b], shift[a:b], settings, room)
-            leave(sample, added, targets[f : f + 1, a:b], line)
             for i in range(N_LEVELS + 2 * len(support)):
                 added[i] += before[i]
             for i in range(N_LEVELS):
@@ -280,12 +279,22 @@ def add_squares(sample: Sample, unit: Floats, scale: Floats) -> None:
 
 
 def leave_surrogates(
-    first: int, stop: int, graph: GraphArrays, subsets: Lists, pairs: Pairs, targets: Floats, start: Fitted
+    first: int,
+    stop: int,
+    graph: GraphArrays,
+    subsets: Lists,
+    pairs: Pairs,
+    wanted: Indices,
+    fitted: Fitted,
+    targets: Floats,
 ) -> None:
-    """Subtract the surrogates of the games from `first` up to `stop`, the same ones from the targets of each fold."""
+    """Subtract the surrogates of the games from `first` up to `stop`, those of each fold from its targets.
+
+    Both arrays of `fitted` have a first axis for the folds. `wanted` has a bit for each fold whose target is wanted.
+    """
     most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
     room = np.empty(N_LEVELS + 2 * most_players), np.empty(len(graph[2]) - 1)
-    leave_games(first, stop, graph, subsets, pairs, targets, start, room)
+    leave_games(first, stop, graph, subsets, pairs, wanted, fitted, targets, room)
 
 
 @kernel()
@@ -295,37 +304,33 @@ def leave_games(
     graph: GraphArrays,
     subsets: Lists,
     pairs: Pairs,
+    wanted: Indices,
+    fitted: Fitted,
     targets: Floats,
-    start: Fitted,
     room: tuple[Floats, Floats],
 ) -> None:
-    """Subtract surrogates game by game."""
+    """Subtract surrogates game by game and fold by fold."""
     indptr, players, _, _ = graph
-    pair_indptr, pair_rows, position, weight, _ = pairs
+    pair_indptr, rows, position, _, _ = pairs
+    row_indptr, row_players = subsets
+    levels, effects = fitted
     surrogate, line = room
     for game in range(first, stop):
-        a, b = pair_indptr[game], pair_indptr[game + 1]
         support = players[indptr[game] : indptr[game + 1]]
-        sample = support, pair_rows[a:b], position[a:b], weight[a:b], subsets[0], subsets[1]
-        load(start, game, indptr, surrogate)
-        leave(sample, surrogate, targets[:, a:b], line)
-
-
-@part(inlined=False)
-def leave(sample: Sample, surrogate: Floats, targets: Floats, line: Floats) -> None:
-    """Subtract a surrogate from what it was fitted to, which is one row or several."""
-    support, rows, position, _, indptr, players = sample
-    mean, height, s = 0.0, 0.0, NO_SIZE
-    for i in range(len(rows)):
-        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
-        if position[i] != s:
-            s = position[i]
-            mean, height = combine(support, surrogate, s, line), level(surrogate, s)
-        score = height - (stop - start) * mean
-        for j in range(start, stop):
-            score += line[players[j]]
         for f in range(len(targets)):
-            targets[f, i] -= score
+            load((levels[f], effects[f]), game, indptr, surrogate)
+            mean, height, s = 0.0, 0.0, NO_SIZE
+            for i in range(pair_indptr[game], pair_indptr[game + 1]):
+                if wanted[i] >> f & 1 == 0:
+                    continue
+                if position[i] != s:
+                    s = position[i]
+                    mean, height = combine(support, surrogate, s, line), level(surrogate, s)
+                start, stop = row_indptr[rows[i]], row_indptr[rows[i] + 1]
+                score = height - (stop - start) * mean
+                for j in range(start, stop):
+                    score += line[row_players[j]]
+                targets[f, i] -= score
 
 
 def correct_values(
@@ -334,6 +339,7 @@ def correct_values(
     graph: GraphArrays,
     subsets: Lists,
     pairs: Pairs,
+    wanted: Indices,
     errors: Floats,
     drawn: Drawn,
     values: Floats,
@@ -341,11 +347,11 @@ def correct_values(
 ) -> None:
     """Correct values of surrogates by their residuals on each fold's draws, and keep the residuals of what it drew.
 
-    `log_inclusion` is the logarithm of the chance of a row that only one fold drew. `values` (n_folds, total size) is
-    aligned with the games' players.
+    `wanted` has a bit for each fold whose error is there; `log_inclusion` is the logarithm of the chance of a row that
+    only one fold drew. `values` (n_folds, total size) is aligned with the games' players.
     """
     inside = np.empty(len(graph[2]) - 1)
-    correct_games(first, stop, graph, subsets, pairs, errors, drawn, inside, (values, residual))
+    correct_games(first, stop, graph, subsets, pairs, wanted, errors, drawn, inside, (values, residual))
 
 
 @kernel()
@@ -355,6 +361,7 @@ def correct_games(
     graph: GraphArrays,
     subsets: Lists,
     pairs: Pairs,
+    wanted: Indices,
     errors: Floats,
     drawn: Drawn,
     inside: Floats,
@@ -373,6 +380,8 @@ def correct_games(
             for i in range(indptr[game], indptr[game + 1]):
                 inside[players[i]] = values[f, i]
             for i in range(pair_indptr[game], pair_indptr[game + 1]):
+                if wanted[i] >> f & 1 == 0:
+                    continue
                 row, error = rows[i], errors[f, i]
                 start, stop_at = row_indptr[row], row_indptr[row + 1]
                 k = stop_at - start

@@ -29,11 +29,14 @@ from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
 from localshapley.estimate.ordered import Ordered, pooled_levels
 from localshapley.estimate.tuning import TUNED, Tuning
+from localshapley.inputs.threads import in_threads
 
 if TYPE_CHECKING:
     from localshapley.kernels import surrogate
 
 N_BINS = 8  # of the sizes, in the variance model
+ROWS, MOST_PARTS = 2**15, 16
+"""Rows whose variances are added together at least, and the most parts: the same ones whatever the number of cores."""
 N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
 
 
@@ -103,8 +106,19 @@ class CrossFit:
         from localshapley.kernels.surrogate import add_variances
 
         graph, drawn, strata = self._graph, self._drawn, self._drawn.strata
-        of_player, of_game = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
-        add_variances(graph.arrays, *self._left_over, of_player, of_game, np.zeros(graph.n_players))
+        (indptr, players, pair_indptr, games), *left, (log_pi, folds, before) = self._left_over
+
+        def add(rows: tuple[int, int]) -> tuple[Floats, Floats]:
+            sums = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
+            subsets, here = (indptr, players, pair_indptr[: rows[1] + 1], games), (log_pi, folds, rows[0])
+            add_variances(graph.arrays, subsets, *left, here, *sums, np.zeros(graph.n_players))
+            return sums
+
+        n_parts = (
+            min(-(-(len(folds) - before) // ROWS), MOST_PARTS) if graph.n_players <= self._tuning.max_spread else 1
+        )
+        cuts = np.linspace(before, len(folds), max(n_parts, 1) + 1).astype(int).tolist()
+        of_player, of_game = (sum(parts) for parts in zip(*in_threads(add, pairwise(cuts)), strict=True))
         first, second = (
             p + graph.by_player(np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
         )
@@ -176,7 +190,9 @@ class CrossFit:
         graph, drawn, tuning = self._graph, self._drawn, self._tuning
         collection, strata = drawn.collection, drawn.strata
         of_strata = pooled_levels(strata, gain)
-        ordered = Ordered.of(drawn, (self._row, self._stratum), self._log_pi, y, of_strata, tuning)
+        with ThreadPoolExecutor(1) as beside:
+            log_own = beside.submit(drawn.log_own_inclusion, self._row, self._stratum)
+            ordered = Ordered.of(drawn, (self._row, self._stratum), self._log_pi, y, of_strata, tuning)
         pairs, where, stratum = ordered.pairs, ordered.where, ordered.stratum
         if before is None:
             start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))
@@ -190,7 +206,7 @@ class CrossFit:
         settings = tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision
         near, has_process = subtract_nearness(drawn, pairs, ordered.alone, targets, tuning)
         given = graph.arrays, (collection.indptr, collection.players)
-        own = drawn.log_own_inclusion(self._row, self._stratum), drawn.folds, drawn.before
+        own = log_own.result(), drawn.folds, drawn.before
         parts = self._parts(pairs[0])
         with ThreadPoolExecutor(cpu_count()) as threads:
 

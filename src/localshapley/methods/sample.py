@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -326,13 +327,16 @@ class SampleRun(Collecting):
         """Values and variances from the draws of the last round, all of which must be scored by now."""
         self._fit = fit = CrossFit(self.drawn, self.tuning, self._learnt if self.tuning.goes_on else None)
         self._learnt, self._sigma2, self._unseen = fit.learnt, fit.sigma2, self._hidden(fit.known)
-        if self.graph.n_players <= self.tuning.max_spread:
-            self._add_spread(fit.spread(), self.drawn.left_to_chance)
+        with ThreadPoolExecutor(1) as beside:
+            spread = beside.submit(fit.spread) if self.graph.n_players <= self.tuning.max_spread else None
+            variance = fit.variance()
+        if spread is not None:
+            self._add_spread(spread.result(), self.drawn.left_to_chance)
         return Round(
             draws=self.drawn.n_draws,
             weight=self.drawn.left_to_chance,
             folds=fit.values,
-            variance=fit.variance(),
+            variance=variance,
             exact=bool(self.drawn.whole.all()),
         )
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GRAPHS = ("induced", "full")
 LAUNCHERS = 16
 """Threads that cut out graphs and launch work on a GPU; more would wait for each other."""
-TAKEN = {"cpu": 1024, "cuda": 2**15}
+TAKEN = {"cpu": 1024, "cuda": 2**17}
 """Coalitions that the trainer is given at a time."""
 
 

@@ -31,8 +31,7 @@ STAGES = {
     "games of the draws": (Collection, "take"),
     "looks": (SampleRun, "look"),
     "  surrogates": (CrossFit, "_fit"),
-    "  variances": (CrossFit, "variance"),
-    "  covariances": (CrossFit, "spread"),
+    "  variances, covariances": (CrossFit, "variance"),  # these beside those
 }
 
 
@@ -70,7 +69,7 @@ def main() -> None:
         total, by_stage = min(found[1:], key=lambda run: run[0])
         print(f"{name}: {total:.2f} s of the processor, {v.cost.trainings:,} trainings")
         for stage in STAGES:
-            print(f"  {stage:<20}{by_stage.get(stage, 0.0):>8.2f}")
+            print(f"  {stage:<26}{by_stage.get(stage, 0.0):>8.2f}")
         first = by_stage["first look"]
         print(f"  values with errors for the first time after {first:.3f} s, {first / total:.1%} of the run")
 

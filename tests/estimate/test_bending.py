@@ -147,7 +147,7 @@ def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
     assert known < 0.9 * unknown
 
 
-def bent_rounds(monkeypatch, supports, game, n_players, **how):
+def bent_rounds(monkeypatch, supports, game, n_players, tuning=EAGER, **how):
     """A run, and what each of its rounds gave to the curves: the arguments, and what was left before and after."""
     seen = []
     subtract = Bending.subtract
@@ -159,7 +159,7 @@ def bent_rounds(monkeypatch, supports, game, n_players, **how):
         return found
 
     monkeypatch.setattr(bending.Bending, "subtract", watched)
-    method = ls.methods.Sample(tuning=EAGER)
+    method = ls.methods.Sample(tuning=tuning)
     return ls.shapley(supports, game, n_players, method=method, **how), seen
 
 
@@ -279,11 +279,15 @@ def test_what_is_not_computed_makes_no_difference(monkeypatch):
             super().__init__(drawn, tuning, before)
 
     monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
-    ls.shapley(LARGE, Votes(80, 6), 80, method=ls.methods.Sample(tuning=EAGER), budget=3000)
+    few = replace(EAGER, curve_most=50)
+    _, seen = bent_rounds(monkeypatch, LARGE, Votes(80, 6), 80, few, budget=3000)
+    all_folds = (1 << seen[-1][0].drawn.n_folds) - 1
+    assert (seen[-1][0].ordered.wanted != all_folds).mean() > 0.2
     drawn, before = fits[-1]
-    some = CrossFit(drawn, EAGER, before)
+    some = CrossFit(drawn, few, before)
     monkeypatch.setattr(ordered, "NEGLIGIBLE", np.inf)
-    every = CrossFit(drawn, EAGER, before)
+    every = CrossFit(drawn, few, before)
+    assert (seen[-1][0].ordered.wanted == all_folds).all()
     np.testing.assert_allclose(some.values, every.values, atol=1e-9)
     np.testing.assert_allclose(some.variance(), every.variance(), rtol=1e-9)
 
@@ -293,5 +297,5 @@ def test_curves_of_many_draws_are_fitted_to_some_of_them(monkeypatch):
     self, *_ = seen[-1]
     indptr, rows = self.ordered.pairs[:2]
     assert self.ordered.bends.all()
-    some = ordered._some(self.drawn, rows, np.repeat(np.arange(6), np.diff(indptr)), 200)
+    some = ordered._some(self.drawn, rows, np.repeat(np.arange(6), np.diff(indptr)), replace(EAGER, curve_most=200))
     assert np.abs(np.add.reduceat(some, indptr[:-1]) - 200).max() < 60  # of a mean of 200, by chance

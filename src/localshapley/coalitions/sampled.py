@@ -187,8 +187,9 @@ class Collection:
 
     def _fill_in_threads(self, first: int, stop: int, room: int) -> list[Filled]:
         """The same rows in parts; nothing if there is too little room for all of them."""
-        cuts = np.linspace(first, stop, cpu_count() + 1).astype(int).tolist()
-        filled = in_threads(lambda cut: self._fill(*cut, room), pairwise(cuts))
+        n_parts = cpu_count()
+        cuts = np.linspace(first, stop, n_parts + 1).astype(int).tolist()
+        filled = in_threads(lambda cut: self._fill(*cut, 2 * room // n_parts), pairwise(cuts))
         n_entries = max(sum(len(part.games) for part in filled), sum(len(part.tests) for part in filled))
         return filled if n_entries <= room and [part.stop for part in filled] == cuts[1:] else []
 

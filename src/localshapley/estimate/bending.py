@@ -45,8 +45,6 @@ class Bending:
     drawn : Drawn
     ordered : Ordered
         Its pairs.
-    n_pairs : array of shape (n_games,)
-        Pairs of each game, those included that are not among them.
     scores : array of shape (n_pairs,)
     lines : array of shape (n_folds, n_strata)
         What scores were centred by, at each size of each game.
@@ -57,7 +55,6 @@ class Bending:
 
     drawn: Drawn
     ordered: Ordered
-    n_pairs: Ints
     scores: Floats
     lines: Floats
     fitted: tuple[Floats, Floats]
@@ -77,16 +74,19 @@ class Bending:
         """
         values, variance = np.zeros((2, len(left), len(self.drawn.collection.graph.players)))
         chosen = np.flatnonzero(games & self._has_enough())
+        if not len(chosen):
+            return values, variance.sum(axis=0), []
         by_game: dict[int, dict[int, Curve]] = {}
 
         def bend(game: int) -> None:
             for f, curve in by_game[game].items():
-                here = self._of_game(game, self.ordered.wanted & 1 << f)
+                here = self._of_game(game)
+                here = here[self.ordered.wanted[here] >> f & 1 == 1]
                 left[f, here] -= curve.at(self.scores[here] - left[f, here], self.ordered.pairs[2][here])
             self._add_values(by_game[game], values, variance)
 
         # One thread for each product: the same sums, whatever the number of cores.
-        with threadpool_limits(1) if len(chosen) else nullcontext():
+        with threadpool_limits(1):
             for f, curves in enumerate(in_threads(lambda f: self._fit(f, left[f], chosen), range(len(left)))):
                 for curve in curves:
                     by_game.setdefault(curve.game, {})[f] = curve
@@ -100,13 +100,11 @@ class Bending:
         if graph.n_games > tuning.curve_games:
             return np.zeros(graph.n_games, dtype=bool)
         least = np.maximum(tuning.curve_draws * graph.sizes, tuning.curve_least)
-        return self.drawn.has_chance & (graph.sizes > 2) & (self.n_pairs >= least)
+        return self.drawn.has_chance & (graph.sizes > 2) & (np.diff(self.ordered.pairs[0]) >= least)
 
-    def _of_game(self, game: int, flags: AnyArray) -> Ints:
-        """The pairs of a game that have a flag."""
-        first, stop = self.ordered.pairs[0][game : game + 2]
-        here: Ints = first + np.flatnonzero(flags[first:stop])
-        return here
+    def _of_game(self, game: int) -> Ints:
+        """The pairs of a game."""
+        return np.arange(*self.ordered.pairs[0][game : game + 2])
 
     def _fit(self, f: int, left: Floats, games: Ints) -> list[Curve]:
         """Curves of the games for a fold, each shrunk towards what they have in common."""
@@ -114,7 +112,8 @@ class Bending:
         found, grams = [], []
         known = self.ordered.bends & (self.ordered.alone != 1 << f)
         for game in games.tolist():
-            here = self._of_game(game, known)
+            here = self._of_game(game)
+            here = here[known[here]]
             scores, weights = self.scores[here], weight[here]
             if weights.sum() <= 0 or scores.min() == scores.max():  # there is nothing to fit
                 continue
@@ -144,9 +143,8 @@ class Bending:
         slots = slice(graph.indptr[game], graph.indptr[game + 1])
         position, (levels, effects) = strata.position[sizes], self.fitted
         middle = self.lines[folds, sizes] + legendre.legval(position, levels[folds, game].T)
-        n_orders = max(
-            self.tuning.least_orders, 2 * int(self.n_pairs[game]) // len(position)
-        )  # twice as many steps as pairs
+        n_steps = 2 * len(self._of_game(game))  # twice as many as pairs
+        n_orders = max(self.tuning.least_orders, n_steps // len(position))
         random = np.random.default_rng([self.drawn.collection.streams[game], self.drawn.before])
         found = along_orders(list(curves.values()), effects[folds, slots], middle, position, n_orders, random)
         values[folds, slots], variance[folds, slots] = found
@@ -172,7 +170,7 @@ class Curve:
     @classmethod
     def mean(cls, curves: list[Curve]) -> Curve:
         """The mean of a game's curves."""
-        middle, unit = (float(np.mean([getattr(curve, name) for curve in curves])) for name in ("middle", "unit"))
+        middle, unit = np.mean([(curve.middle, curve.unit) for curve in curves], axis=0).tolist()
         return cls(curves[0].game, middle, unit, np.mean([curve.height for curve in curves], axis=0))
 
     def columns(self, scores: Floats, position: Floats) -> Floats:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 N_BINS = 8  # of the sizes, in the variance model
 ROWS, MOST_PARTS = 2**15, 16
-"""Rows whose variances are added together at least, and the most parts: the same ones whatever the number of cores."""
+"""Rows whose variances are added together, and the most parts: the same ones whatever the number of cores."""
 N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
 
 
@@ -114,10 +114,8 @@ class CrossFit:
             add_variances(graph.arrays, subsets, *left, here, *sums, np.zeros(graph.n_players))
             return sums
 
-        n_parts = (
-            min(-(-(len(folds) - before) // ROWS), MOST_PARTS) if graph.n_players <= self._tuning.max_spread else 1
-        )
-        cuts = np.linspace(before, len(folds), max(n_parts, 1) + 1).astype(int).tolist()
+        n_parts = np.clip(-(-(len(folds) - before) // ROWS), 1, MOST_PARTS)
+        cuts = np.linspace(before, len(folds), n_parts + 1).astype(int).tolist()
         of_player, of_game = (sum(parts) for parts in zip(*in_threads(add, pairwise(cuts)), strict=True))
         first, second = (
             p + graph.by_player(np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
@@ -224,11 +222,10 @@ class CrossFit:
             begun = targets, shift[0] + bent, before.fitted
             each(fit_surrogates, straight, begun, own, settings, (*fitted, values))
             each(leave_surrogates, pairs, ordered.wanted, fitted, targets)
-            n_pairs = np.bincount(self._game, minlength=graph.n_games)
-            bending = Bending(drawn, ordered, n_pairs, scores, lines[:-1], fitted, tuning)
+            bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning)
             curved, self._wandering, curves = bending.subtract(targets, ~has_process)
             each(correct_values, pairs, ordered.wanted, targets, own, values, residual)
-        residual[where] = residual[: len(where)].copy()
+        residual[where] = residual.copy()
         values += near
         values += curved
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import cpu_count
 from numpy.polynomial import legendre
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, max_by, offsets
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import Tuning
+from localshapley.inputs.threads import in_threads
 
 NEGLIGIBLE = 30.0
-"""Logarithm of the number of a size's subsets from which on one of them alone is below rounding error."""
+"""Logarithm of the number of a size's subsets from which on those that are known are too small a share to count."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,12 @@ class Ordered:
         alone = np.where(drew & (drew - 1) == 0, drew, 0)
         weight = fit_weights(drawn, row, stratum, log_pi, tuning)
         pooled = _pooled(y, of_strata, stratum, weight, alone, drawn.n_folds, tuning.pooled_ridge)
-        bends = _some(drawn, row, strata.game[stratum], tuning.curve_most)
+        bends = _some(drawn, row, strata.game[stratum], tuning)
         every = (1 << drawn.n_folds) - 1
         wanted = np.where(bends | (strata.log_subsets < NEGLIGIBLE)[stratum], every, drew).astype(np.int32)
         where = np.argsort(stratum, kind="stable")
-        with ThreadPoolExecutor(cpu_count()) as threads:  # they do not depend on each other
-            ordered = threads.map(lambda given: given[where], (row, stratum, weight, alone, wanted, bends))
-            row, stratum, weight, alone, wanted, bends = ordered
+        given = row, stratum, weight, alone, wanted, bends
+        row, stratum, weight, alone, wanted, bends = in_threads(lambda array: array[where], given)
         indptr = offsets(np.bincount(strata.game[stratum], minlength=drawn.collection.graph.n_games))
         in_order = indptr, row, strata.position[stratum], weight, -strata.log_subsets[stratum]
         return cls(where, in_order, stratum, alone, wanted, bends, pooled)
@@ -110,25 +108,29 @@ def _pooled(
 ) -> Floats:
     """For each fold, the combination of the columns of `of_strata` that fits `y` without what the fold alone drew."""
     n_strata, n_columns = of_strata.shape
-    fold_of = np.full((1 << n_folds) + 1, n_folds)
+    fold_of = np.full(1 << n_folds, n_folds)
     fold_of[1 << np.arange(n_folds)] = np.arange(n_folds)
     cell = fold_of[alone] * n_strata + stratum
     sums = (np.bincount(cell, of, (n_folds + 1) * n_strata).reshape(n_folds + 1, -1) for of in (weight, weight * y))
     squares, products = ((each.sum(axis=0) - each)[:-1] for each in sums)
-    gram = (of_strata.T[None] * squares[:, None]) @ of_strata + ridge * np.eye(n_columns)
+    gram = np.stack([(of_strata.T * each) @ of_strata for each in squares]) + ridge * np.eye(n_columns)
     out: Floats = np.linalg.solve(gram, (products @ of_strata)[..., None])[..., 0]
     return out
 
 
-def _some(drawn: Drawn, row: Ints, game: Ints, most: int) -> AnyArray:
-    """About so many pairs of each game, as flags.
+def _some(drawn: Drawn, row: Ints, game: Ints, tuning: Tuning) -> AnyArray:
+    """The pairs that curves are fitted to, about so many of each game, as flags; none where there are no curves.
 
     By a random number of the row, its key, and by shares that are known before the round draws: which pairs there are
     in a fold's fit does not depend on what the fold draws.
     """
-    collection = drawn.collection
-    known = np.bincount(game[row < drawn.before], minlength=collection.graph.n_games)
-    expected = np.maximum(known * ((drawn.before + drawn.n_draws) / drawn.before), 1.0)
+    collection, strata = drawn.collection, drawn.strata
+    n_games = collection.graph.n_games
+    if n_games > tuning.curve_games:
+        return np.zeros(len(row), dtype=bool)
+    known, own = (np.bincount(strata.game, of, n_games) for of in (drawn.known, drawn.expected))
+    growth = 1 + drawn.expected.sum() / drawn.before  # most pairs of a game come from what others draw
+    expected = np.maximum(np.maximum(known * growth, known + own), 1.0)
     chance = (collection.keys[: collection.n_rows, 0] >> np.uint64(11)) * 2.0**-53
-    some: AnyArray = chance[row] < (most / expected)[game]
+    some: AnyArray = chance[row] < (tuning.curve_most / expected)[game]
     return some

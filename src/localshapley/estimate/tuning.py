@@ -42,8 +42,8 @@ class Tuning:
     nearness_draws, nearness_most, nearness_players : int
         Draws per player from which it is fitted, draws of a game and players up to which it is.
     curve_draws, curve_least, curve_most : int
-        Draws per player, and of a game, from which a curve is fitted to what sums over players leave; the most that it
-        is fitted to.
+        Draws per player, and of a game, from which a curve is fitted to what sums over players leave; about the most
+        that it is fitted to.
     curve_games : int
         Games up to which curves are fitted: they are not compiled, and take longer than trainings that are.
     curve_ridge : float

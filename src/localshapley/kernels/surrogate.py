@@ -43,12 +43,12 @@ players (zero) and the values; the weights of the rows in a fit.
 
 
 Fitted: TypeAlias = tuple[Floats, Floats]
-"""`levels` (n_games, 4), the `c_i`, and `effects` (total size, 2), the `a_z` and `b_z`."""
+"""`levels` (n_games, 4), the `c_i`, and `effects` (total size, 2), the `a_z` and `b_z`; those of folds side by side."""
 Begun: TypeAlias = tuple[Floats, Floats, Fitted]
 """`targets` (n_folds, n_pairs), `shift` (n_pairs), `start`.
 
-Centred scores, what is added to them in the fits alone, and the surrogates that the fits start from; what these say is
-part of the shift.
+Centred scores, what is added to them in the fits alone, and the surrogates that the fits start from, which the shift
+takes off.
 """
 
 
@@ -326,9 +326,9 @@ def leave_games(
                 if position[i] != s:
                     s = position[i]
                     mean, height = combine(support, surrogate, s, line), level(surrogate, s)
-                start, stop = row_indptr[rows[i]], row_indptr[rows[i] + 1]
-                score = height - (stop - start) * mean
-                for j in range(start, stop):
+                start, stop_at = row_indptr[rows[i]], row_indptr[rows[i] + 1]
+                score = height - (stop_at - start) * mean
+                for j in range(start, stop_at):
                     score += line[row_players[j]]
                 targets[f, i] -= score
 

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 GRAPHS = ("induced", "full")
 LAUNCHERS = 16
 """Threads that cut out graphs and launch work on a GPU; more would wait for each other."""
-TAKEN = {"cpu": 1024, "cuda": 2**17}
+TAKEN = {"cpu": 1024, "cuda": 2**15}
 """Coalitions that the trainer is given at a time."""
+TAKEN_APART = 2**17
+"""The same where a program trains each by itself: so fast that it would be left alone too often."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ class GCNTrainer(CompiledTrainer):
         self.name = f"GCN (batched, {torch_device})"
         self._n_threads = cpu_count() if torch_device == "cpu" else min(cpu_count(), LAUNCHERS)
         self._most = batch_size or self._networks.most_together(self._n_threads)
-        self.batch_size = TAKEN[torch_device]
+        self.batch_size = TAKEN_APART if self._networks.apart else TAKEN[torch_device]
         self.is_random = True
         self.if_silent = "lower the lr"
 

@@ -129,7 +129,8 @@ def test_curves_that_are_too_flat_or_too_steep_do_not_stretch_scores():
         np.testing.assert_allclose(shift, 1 / slope - 1)
 
 
-def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
+def watched_fits(monkeypatch):
+    """What each round of the runs to come is fitted to: its draws, and what the round before learnt."""
     fits = []
 
     class Watched(CrossFit):
@@ -138,6 +139,11 @@ def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
             super().__init__(drawn, tuning, before)
 
     monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
+    return fits
+
+
+def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
+    fits = watched_fits(monkeypatch)
     method = ls.methods.Sample(tuning=EAGER)
     ls.shapley(SUPPORTS, Votes(24, 10), 24, method=method, budget=6000)
     drawn, before = fits[-1]
@@ -187,14 +193,7 @@ def test_the_curve_of_a_fold_does_not_know_what_the_fold_alone_drew(monkeypatch)
 
 
 def test_the_sums_of_a_fold_do_not_know_what_the_fold_alone_drew(monkeypatch):
-    fits, curves = [], []
-
-    class Watched(CrossFit):
-        def __init__(self, drawn, tuning, before):
-            fits.append((drawn, before))
-            super().__init__(drawn, tuning, before)
-
-    monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
+    fits, curves = watched_fits(monkeypatch), []
     ls.shapley(SUPPORTS, Votes(24, 10), 24, method=ls.methods.Sample(tuning=EAGER), budget=4000)
     drawn, before = fits[-1]
     assert len(before.curves) == len(SUPPORTS)
@@ -271,14 +270,7 @@ LARGE = [np.sort(np.random.default_rng(t).choice(80, 60, replace=False)) for t i
 
 
 def test_what_is_not_computed_makes_no_difference(monkeypatch):
-    fits = []
-
-    class Watched(CrossFit):
-        def __init__(self, drawn, tuning, before):
-            fits.append((drawn, before))
-            super().__init__(drawn, tuning, before)
-
-    monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
+    fits = watched_fits(monkeypatch)
     few = replace(EAGER, curve_most=50)
     _, seen = bent_rounds(monkeypatch, LARGE, Votes(80, 6), 80, few, budget=3000)
     all_folds = (1 << seen[-1][0].drawn.n_folds) - 1

@@ -43,7 +43,10 @@ players (zero) and the values; the weights of the rows in a fit.
 
 
 Fitted: TypeAlias = tuple[Floats, Floats]
-"""`levels` (n_games, 4), the `c_i`, and `effects` (total size, 2), the `a_z` and `b_z`; those of folds side by side."""
+"""`levels` (n_games, 4), the `c_i`, and `effects` (total size, 2), the `a_z` and `b_z`.
+
+Where each fold has its own, both have a first axis for the folds.
+"""
 Begun: TypeAlias = tuple[Floats, Floats, Fitted]
 """`targets` (n_folds, n_pairs), `shift` (n_pairs), `start`.
 

@@ -538,8 +538,8 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def panels(figure: Any, n: int) -> Any:
-    """So many axes in two columns; what is left of the last line stays empty."""
-    axes = figure.subplots(-(-n // 2), 2, squeeze=False).ravel()
+    """So many axes in at most two columns; what is left of the last line stays empty."""
+    axes = figure.subplots(-(-n // 2), min(n, 2), squeeze=False).ravel()
     for ax in axes[n:]:
         ax.set_axis_off()
     return axes[:n]

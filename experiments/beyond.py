@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from textwrap import fill
 from time import perf_counter
 from typing import Any
@@ -24,7 +25,17 @@ from sklearn.svm import SVC
 
 import ablation
 import localshapley as ls
-from common import arguments, enumerable_svm, enumerable_tree, flipped, made_with, markdown, relative_error, save_figure
+from common import (
+    arguments,
+    enumerable_svm,
+    enumerable_tree,
+    flipped,
+    made_with,
+    markdown,
+    relative_error,
+    save_figure,
+    timed,
+)
 
 PRINTED, CORRECTED, OURS = "the paper's weights", "its weights, corrected", "this library"
 
@@ -167,9 +178,8 @@ def forest(quick: bool) -> Claim:
             data = ls.datasets.load(name, seed=seed)
             y, wrong = flipped(data.y, 0.2, seed)
             model = RandomForestClassifier(50 if quick else 300, min_samples_leaf=3, random_state=seed, n_jobs=1)
-            started = perf_counter()
-            v = ls.value(data.X, y, model=ls.models.Fixed(model), cv="oob", progress=False)
-            seconds = perf_counter() - started
+            values = partial(ls.value, data.X, y, model=ls.models.Fixed(model), cv="oob", progress=False)
+            seconds, v = timed(values, {})
             started = perf_counter()
             votes = right_votes(model.fit(data.X, y), data.X, y)
             fit = perf_counter() - started

@@ -14,7 +14,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from common import (
     capped,
     panels,
     relative_error,
+    timed,
     to_the_rule,
     within,
     write,
@@ -143,11 +143,12 @@ def measure(workload: Workload, name: str, reference: dict[str, Any], quick: boo
     """What one method costs."""
     settings = METHODS[name]
     limit = workload.limit(seconds_of(workload, quick), settings["method"])
-    workload.value(**settings, **within(limit // 600, AIM))  # kernels are loaded now
+    few = within(limit // 600, AIM)
+    workload.value(**settings, **few)  # kernels are loaded now
     aim = StandardError(), OutOfReach(limit, lambda look: times_more(StandardError.of(look)) or np.inf)
     rule, to_aim = to_the_rule(workload.value, limit, also=None if name == OURS else aim, **settings)
     if name == OURS or (not to_aim.extrapolated and to_aim.draws_per_game < FAR):  # looks of that rule are far apart
-        seconds, v = timed(workload, **settings, **capped(aim[0] | aim[1], limit, **settings))
+        seconds, v = timed(workload.value, few, **settings, **capped(aim[0] | aim[1], limit, **settings))
         to_aim = Cost.of(v, seconds)
     factor = times_more(to_aim.relative_error)
     trainings = to_aim.trainings * factor
@@ -167,13 +168,6 @@ def measure(workload: Workload, name: str, reference: dict[str, Any], quick: boo
         "paper (s)": float(paper[0]),
         "paper's trainings": float(paper[1]),
     }
-
-
-def timed(workload: Workload, **settings: Any) -> tuple[float, ls.Valuation]:
-    """A valuation, and its seconds."""
-    started = perf_counter()
-    v = workload.value(**settings)
-    return perf_counter() - started, v
 
 
 def error_of(run: Cost, reference: dict[str, Any]) -> float:
@@ -200,7 +194,8 @@ def plain_seconds(workload: Workload, trainings: float, quick: bool) -> str:
         return ""
     plain = ls.models.Estimator(workload.model)
     some: dict[str, Any] = {"budget": 300} if quick else {"max_seconds": 3}
-    seconds, v = timed(workload, method="sample", model=plain, tol=AIM, **some)
+    # Nothing is compiled for it, and its first estimate alone can take a minute.
+    seconds, v = timed(workload.value, None, method="sample", model=plain, tol=AIM, **some)
     return f"{seconds * trainings / v.cost.trainings:.3g}*"
 
 
@@ -208,7 +203,7 @@ def exact_costs(workload: Workload, quick: bool, sampled: dict[str, Any]) -> lis
     """The line of exact values by classes of equal scores, where there are such."""
     if workload.name != "WKNN":
         return []
-    seconds, v = timed(workload)
+    seconds, v = timed(workload.value, {})
     X, y, X_test, y_test = workload.data
     plan = ls.plan(X, y, X_test, y_test, model=workload.model, support=workload.support, score="confidence")
     return [

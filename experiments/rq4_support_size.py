@@ -7,14 +7,13 @@ python experiments/rq4_support_size.py --quick    # under two minutes
 from __future__ import annotations
 
 import sys
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import localshapley as ls
-from common import accuracy_at, arguments, fidelity, wknn, write
+from common import accuracy_at, arguments, fidelity, timed, wknn, write
 
 PAPER = {
     1: (0.443, 0.460, 68.3, 74.7),
@@ -30,13 +29,12 @@ def main(argv: list[str] | None = None) -> None:
     args = arguments(__doc__, argv)
     workload = wknn(args.quick)
     n_permutations = 100 if args.quick else workload.permutations()
-    started = perf_counter()
-    reference = workload.value(method="global-mc", budget=n_permutations * workload.n_rows + 2)
-    rows = [row("global", reference, reference, workload, perf_counter() - started)]
+    few, budget = ({"budget": n * workload.n_rows + 2} for n in (2, n_permutations))
+    seconds, reference = timed(workload.value, few, method="global-mc", **budget)
+    rows = [row("global", reference, reference, workload, seconds)]
     for size in (1, 3, 5, 10, 20, 40):
-        started = perf_counter()
-        local = workload.value(support=ls.supports.Nearest(size))
-        rows.append(row(size, local, reference, workload, perf_counter() - started))
+        seconds, local = timed(workload.value, {}, support=ls.supports.Nearest(size))
+        rows.append(row(size, local, reference, workload, seconds))
         print(rows[-1], file=sys.stderr)
     table = pd.DataFrame(rows)
     others = pd.DataFrame(other_settings(workload, 100 if args.quick else 1000, args.quick))

@@ -271,6 +271,27 @@ def test_looks_come_in_pairs_and_lie_far_apart_after_many_draws():
     assert step_after(2000, 100) == step_after(2000, 200) == 200  # nothing asks for looks close to each other
 
 
+def test_what_is_timed_has_been_run_for_a_moment_before():
+    calls = []
+
+    def value(**settings):
+        calls.append(settings)
+        return len(calls)
+
+    seconds, found = experiment("common").timed(value, {"budget": 2}, budget=100, seed=1)
+    assert calls == [{"budget": 2, "seed": 1}, {"budget": 100, "seed": 1}]
+    assert found == 2
+    assert seconds >= 0
+
+
+@pytest.mark.parametrize(("n", "shape"), [(1, (1, 1)), (2, (1, 2)), (3, (2, 2)), (4, (2, 2))])
+def test_a_figure_has_no_more_columns_than_panels(n, shape):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    axes = experiment("common").panels(figure, n)
+    assert len(axes) == n
+    assert axes[0].get_subplotspec().get_geometry()[:2] == shape
+
+
 def test_a_page_depends_on_the_sources_that_compute_it(tmp_path, monkeypatch):
     keep = experiment("keep")
     monkeypatch.setattr(keep, "SOURCES", tmp_path)

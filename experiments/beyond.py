@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> None:
     words = (
         "The paper reduces a game to a support and trains each distinct subset once. These are the claims that were "
         "found on the way to software that does so, each with the figure and the command that shows it; [the other "
-        f"pages](index.md) compare with the paper's own tables. {made_with()}"
+        f"pages](index.md) compare with the paper's own tables. {made_with(args.commit)}"
     )
     lines = ["# Beyond the paper", "", fill(words, 118), ""]
     for name in args.names:

@@ -462,7 +462,7 @@ def arguments(
 ) -> argparse.Namespace:
     """The command line of an experiment; with `names` of workloads, `--only` takes one (`args.names`: those to run).
 
-    `more` adds what an experiment takes beside it.
+    `more` adds what an experiment takes beside it. `args.commit` is that of the sources.
     """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes, under two minutes")
@@ -473,6 +473,7 @@ def arguments(
         more(parser)
     args = parser.parse_args(argv)
     args.names = [args.only] if names and args.only else list(names)
+    args.commit = commit()  # now: the sources may be others at the end
     args.out.mkdir(parents=True, exist_ok=True)
     return args
 
@@ -496,9 +497,9 @@ def commit() -> str:
     return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
 
 
-def made_with() -> str:
-    """Machine, date and commit, in words."""
-    made = [machine(), f"{datetime.now(UTC):%d %B %Y}", commit() and f"commit {commit()}"]
+def made_with(source: str) -> str:
+    """Machine, date and the commit of the sources, in words."""
+    made = [machine(), f"{datetime.now(UTC):%d %B %Y}", source and f"commit {source}"]
     return f"(Made with {', '.join(filter(None, made))}.)"
 
 
@@ -521,7 +522,7 @@ def write(
     only = getattr(args, "only", None)
     only = " ".join(only) if isinstance(only, list) else only
     command = f"python experiments/{name}.py" + (" --quick" if args.quick else "") + (f" --only {only}" if only else "")
-    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} {made or made_with()}", 118), ""]
+    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} {made or made_with(args.commit)}", 118), ""]
     for i, (key, table) in enumerate(tables.items()):
         table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
         lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]

@@ -11,7 +11,6 @@ seeds is what the corollary is about.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Callable
@@ -19,12 +18,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from textwrap import fill
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.metrics import pairwise_distances
 
 import localshapley as ls
+from common import arguments, made_with
 
 SHIFTS = (0.0, 1.0, 2.0, 3.0, 4.0)
 MODELS = ("radius", "knn")
@@ -68,25 +68,27 @@ class Estimate(NamedTuple):
 
 def main(argv: list[str] | None = None) -> None:
     """Run, and write `distribution_shift.csv`, `.md`, `.svg` and `.png`."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="fewer seeds and shifts")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parents[1] / "docs" / "results")
-    parser.add_argument("--trainings", type=int, default=2000, help="trainings of each run")
-    args = parser.parse_args(argv)
+    args = arguments(__doc__, argv, more=options)
     started = perf_counter()
     shifts, n_seeds = ((0.0, 4.0), 6) if args.quick else (SHIFTS, 20)
     rows = [
         row for model in MODELS for shift in shifts for row in measure(model, shift, args.trainings, range(n_seeds))
     ]
-    args.out.mkdir(parents=True, exist_ok=True)
     with open(args.out / "distribution_shift.csv", "w", newline="") as file:
         writer = csv.DictWriter(file, [f.name for f in fields(Row)], lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(row).items()} for row in rows)
     command = "python experiments/distribution_shift.py" + (" --quick" if args.quick else "")
-    (args.out / "distribution_shift.md").write_text(page(rows, command, n_seeds, args.trainings), encoding="utf-8")
+    (args.out / "distribution_shift.md").write_text(
+        page(rows, command, n_seeds, args.trainings, args.commit), encoding="utf-8"
+    )
     draw(rows, args.out)
     print(f"{len(rows)} rows in {perf_counter() - started:.0f} s; see {args.out / 'distribution_shift.md'}")
+
+
+def options(parser: Any) -> None:
+    """What this experiment takes beside the usual."""
+    parser.add_argument("--trainings", type=int, default=2000, help="trainings of each run")
 
 
 def measure(model: str, shift: float, trainings: int, seeds: range) -> list[Row]:
@@ -221,7 +223,7 @@ def quotient(above: np.ndarray, below: np.ndarray) -> tuple[float, float]:
     return float(ratio), float(ratio * np.sqrt(relative))
 
 
-def page(rows: list[Row], command: str, n_seeds: int, trainings: int) -> str:
+def page(rows: list[Row], command: str, n_seeds: int, trainings: int, source: str) -> str:
     """The table and how to read it, as Markdown."""
     about = (
         f"{N_ROWS} training rows of two Gaussian classes in the plane, {N_TESTS} test rows moved by *shift* standard "
@@ -232,7 +234,7 @@ def page(rows: list[Row], command: str, n_seeds: int, trainings: int) -> str:
         "the global ones (of *radius* it is sampling error alone); *permutations*: marginal gains, the estimator of "
         "the corollary; *pivot*: LSMR-A with corrected weights; *sample*: this library's. *global / local*: quotient "
         "of the two variances at equal trainings; *per draw*: the same for one test row, one permutation and the "
-        "rows of its support. ± is one standard error."
+        f"rows of its support. ± is one standard error. {made_with(source)}"
     )
     lines = [
         "# Local and global sampling under distribution shift",

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 SOURCES = HERE.parent / "src" / "localshapley"
 BESIDE = ("cli", "report", "opendataval.py", "__main__.py")
 """Parts of the package that the pages of `results.py` do not use."""
-NEEDS = {"beyond": ("ablation",)}
+NEEDS = {"beyond": ("ablation",), "reuse": ("ablation",)}
 KEPT = Path("~/.cache/localshapley/results")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch")
 

@@ -1,6 +1,6 @@
 """OpenDataVal's own benchmark, run by OpenDataVal, with ours among its evaluators.
 
-    LOCALSHAPLEY_DATA=folder python experiments/opendataval_protocol.py [--jobs 14]     # goes on where it was stopped
+    LOCALSHAPLEY_DATA=folder make results-opendataval RESULTS="--jobs 14"               # goes on where it was stopped
     LOCALSHAPLEY_DATA=folder python experiments/opendataval_protocol.py --only pol adult --seeds 1
     python experiments/opendataval_protocol.py --keep folder --page                     # the page of what is kept there
     python experiments/opendataval_protocol.py --quick                                  # under two minutes
@@ -150,7 +150,7 @@ def run(args: Any) -> None:
     """Run the parts that are not kept."""
     folder, counts = kept(args), QUICK_COUNTS if args.quick else COUNTS
     todo = [unit for unit in units(args) if not (folder / unit.file).is_file()]
-    (folder / "made.txt").write_text(made_with(), encoding="utf-8")
+    (folder / "made.txt").write_text(made_with(args.commit), encoding="utf-8")
     if not todo:
         return
     print(f"{len(todo)} parts to run, into {folder}", file=sys.stderr, flush=True)

@@ -6,12 +6,13 @@
 # make coverage: all tests but the slow and the long ones, and which lines they run
 # make wheel: sdist and wheel into dist/, checked
 # make test-wheel: the wheel in an empty environment runs what the README shows
+# make results: every page of docs/results that needs no GPU; results-gpu, results-opendataval: the others
 PYTHON ?= python3
 # Some systems tell Python to keep no bytecode: then each process of the tests would compile each package for itself.
 export PYTHONDONTWRITEBYTECODE =
 # One process more than there are cores: some tests wait for others.
 PYTEST = .venv-test/bin/python -m pytest --dist worksteal --numprocesses $$($(PYTHON) -c "import os; print(os.cpu_count() + 1)")
-.PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results results-gpu clean
+.PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results results-gpu results-opendataval clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -52,6 +53,10 @@ results: .venv-test/installed
 # The graph pages, on a GPU: with the Python that has PyTorch for it.
 results-gpu:
 	PYTHONPATH=src $(PYTHON) experiments/results.py --gpu $(RESULTS)
+
+# The page of OpenDataVal's protocol, in an environment of its own that it makes, with hours of its evaluators' trainings.
+results-opendataval: .venv-test/installed
+	.venv-test/bin/python experiments/opendataval_protocol.py $(RESULTS)
 
 docs: .venv-test/installed
 	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build --strict --quiet

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,17 @@ TITLES = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Write both tables into the page."""
+    """Write the tables into the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the experiments have written")
     write(parser.parse_args(argv).folder)
 
 
 def write(folder: Path) -> None:
-    """Write both tables into `index.md` of a folder that has all pages."""
+    """Write the tables, and how they were made, into `index.md` of a folder that has all pages."""
     path = folder / "index.md"
     page = path.read_text(encoding="utf-8")
-    for name, lines in (("numbers", numbers(folder)), ("made", made(folder))):
+    for name, lines in (("numbers", numbers(folder)), ("runs", runs(folder)), ("made", made(folder))):
         block = f"<!-- {name} -->\n\n" + "\n".join(lines) + f"\n\n<!-- /{name} -->"
         page, n = re.subn(rf"<!-- {name} -->.*<!-- /{name} -->", lambda _, block=block: block, page, flags=re.DOTALL)
         if n != 1:
@@ -186,19 +187,48 @@ def shown(seconds: Any) -> str:
     return text if np.isnan(number) else (f"{number:,.0f}" if number >= 100 else f"{number:.3g}") + star
 
 
+COMMANDS = {"": "make results", "gpu/": "make results-gpu"}
+"""What makes the pages of a folder."""
+
+
+def runs(folder: Path) -> list[str]:
+    """The commands of each folder with their options, and how long they took, from its log."""
+    lines = []
+    for where, command in COMMANDS.items():
+        log = (folder / where / "log.txt").read_text(encoding="utf-8")
+        times = [
+            datetime.fromisoformat(time) for time in re.findall(r"^(\d{4}-\d\d-\d\d [\d:]{8}) ", log, re.MULTILINE)
+        ]
+        given = re.findall(rf"^[\d-]+ [\d:]+ ({command}.*): commit ", log, re.MULTILINE) or [command]
+        minutes = (times[-1] - times[0]).total_seconds() / 60
+        words = ", then ".join(f"`{each}`" for each in given)
+        lines.append(
+            f"- {words}: {times[0]:%d %B %Y}, {minutes:.0f} minutes from start to end ([its log]({where}log.txt))."
+        )
+    return lines
+
+
 def made(folder: Path) -> list[str]:
     """How each page was made."""
-    lines = ["| page | date | commit | machine | minutes |", "|---|---|---|---|---:|"]
-    for where in ("", "gpu/"):
+    lines = ["| page | made by | date | commit | machine | minutes |", "|---|---|---|---|---|---:|"]
+    for where, command in COMMANDS.items():
         path = folder / where / "made.json"
         runs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         for name, title in TITLES.items():
             if name in runs:
                 how = runs[name]
                 lines.append(
-                    f"| [{title}{', on a GPU' if where else ''}]({where}{name}.md) | {how['date']} | {how['commit']} | "
-                    f"{how['machine']} | {how['seconds'] / 60:.1f} |"
+                    f"| [{title}{', on a GPU' if where else ''}]({where}{name}.md) | `{command}` | {how['date']} | "
+                    f"{how['commit']} | {how['machine']} | {how['seconds'] / 60:.1f} |"
                 )
+    page = " ".join((folder / "opendataval_protocol.md").read_text(encoding="utf-8").split())
+    found = re.search(r"\(Made with ([^()]*), (\d+ \w+ \d{4}), commit (\w+\+?)\.\)", page)
+    if found:
+        machine, day, commit = found.groups()
+        lines.append(
+            "| [OpenDataVal's protocol](opendataval_protocol.md) | `make results-opendataval` | "
+            f"{datetime.strptime(day, '%d %B %Y'):%Y-%m-%d} | {commit} | {machine} |  |"
+        )
     return lines
 
 

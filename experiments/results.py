@@ -4,7 +4,7 @@
     python experiments/results.py --fresh           # from the beginning
     python experiments/results.py --only rq1_fidelity noise
     python experiments/results.py --gpu             # the graph pages, on a GPU, into docs/results/gpu
-    python experiments/results.py --jobs 2          # two at a time, but for the pages whose seconds matter
+    python experiments/results.py --jobs 2          # two at a time, but for the pages that tell seconds
 
 Each experiment is a process of its own. `made.json` says which sources, data and versions a page was made from, when,
 where and in how many seconds; `log.txt` has everything that was printed, from start to end.
@@ -19,6 +19,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -33,8 +34,8 @@ EXPERIMENTS = ("rq1_fidelity", "rq2_selection", "rq3_cost", "scaling", "rq4_supp
                "reuse", "noise", "distribution_shift", "attempts", "beyond")  # fmt: skip
 # The whole of Cora takes half an hour on two cores: its page is made on a GPU.
 GRAPHS = ("cora", "rq1_fidelity", "rq5_alignment", "rq2_selection", "rq3_cost")
-ALONE = ("rq3_cost", "scaling")
-"""Pages whose seconds matter: nothing runs beside them."""
+ALONE = ("rq1_fidelity", "rq3_cost", "scaling", "rq4_support_size", "beyond", "cora")
+"""Pages that tell seconds: they come first, and nothing runs beside them."""
 WRITING = Lock()
 
 
@@ -55,17 +56,26 @@ def main(argv: list[str] | None = None) -> int:
     if args.fresh:
         forget()
         (out / "log.txt").unlink(missing_ok=True)
+    if args.gpu:
+        import_module("torch")  # so that `machine` can name the GPU
+    say(out, f"{named(argv or [])}: commit {commit()}, {machine()}")
     make = partial(made, out=out, options=options, graphs=args.gpu, fresh=args.fresh)
     took = {name: how["seconds"] for name, how in read(out / "made.json").items()}
     together = sorted((name for name in names if name not in ALONE), key=lambda name: -took.get(name, 0))
+    done = {name: make(name) for name in names if name in ALONE}
     with ThreadPoolExecutor(args.jobs) as pool:
-        done = dict(zip(together, pool.map(make, together), strict=True))
-    done |= {name: make(name) for name in names if name in ALONE}
+        done |= dict(zip(together, pool.map(make, together), strict=True))
     failed = [name for name in names if not done[name]]
     if out in (RESULTS, RESULTS / "gpu") and not failed:
         index.write(RESULTS)
     say(out, f"done, {len(names) - len(failed)} of {len(names)}" + (f"; failed: {', '.join(failed)}" if failed else ""))
     return len(failed)
+
+
+def named(argv: list[str]) -> str:
+    """The command, as one gives it to `make`."""
+    options = " ".join(word for word in argv if word != "--gpu")
+    return ("make results-gpu" if "--gpu" in argv else "make results") + (f' RESULTS="{options}"' if options else "")
 
 
 def made(name: str, out: Path, options: list[str], *, graphs: bool, fresh: bool) -> bool:
@@ -78,14 +88,14 @@ def made(name: str, out: Path, options: list[str], *, graphs: bool, fresh: bool)
         say(out, f"{name}: kept, made {kept[name]['date']} at {kept[name]['commit']}")
         return True
     say(out, f"{name}: started")
-    started = perf_counter()
+    started, source = perf_counter(), commit()
     command = [sys.executable, str(HERE / f"{name}.py"), "--out", str(out), *options, *alone]
     code = run(command, out / "log.txt")
     seconds = perf_counter() - started
     say(out, f"{name}: {f'failed with exit status {code}' if code else 'made'} after {seconds:,.0f} s")
     if code:
         return False
-    how = {"key": key, "commit": commit(), "date": today(), "machine": machine(), "seconds": round(seconds, 1)}
+    how = {"key": key, "commit": source, "date": today(), "machine": machine(), "seconds": round(seconds, 1)}
     with WRITING:
         save(path, dict(sorted({**read(path), name: how}.items())), indent=1)
     return True

@@ -79,7 +79,7 @@ def test_pages_whose_seconds_matter_run_alone(results, tmp_path, monkeypatch):
     both = threading.Barrier(2)
     monkeypatch.setattr(results, "made", made)
     assert results.main(["--out", str(tmp_path / "pages"), "--jobs", "2"]) == 0
-    assert list(seen)[-1] == "scaling"
+    assert next(iter(seen)) == "scaling"
     assert {"noise", "reuse"} in seen.values()  # these two were at work at the same time
 
 
@@ -117,6 +117,35 @@ def test_the_index_has_the_numbers_of_the_tables_and_keeps_its_words(results, tm
     (copy / "index.md").write_text("# No place\n", encoding="utf-8")
     with pytest.raises(SystemExit, match="no place for 'numbers'"):
         index.main(["--folder", str(copy)])
+
+
+def test_the_index_says_by_which_commands_pages_were_made_and_how_long_they_took(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    (tmp_path / "gpu").mkdir()
+    (tmp_path / "log.txt").write_text(
+        '2026-11-01 10:00:00 make results RESULTS="--fresh --jobs 2": commit abc, 2 cores\n'
+        "2026-11-01 10:00:01 noise: started\nat work\n"
+        "2026-11-01 10:20:00 make results: commit abc, 2 cores\n"
+        "2026-11-01 10:40:20 noise: made after 1,200 s\n"
+    )
+    (tmp_path / "gpu" / "log.txt").write_text(
+        '2026-11-02 10:00:00 make results-gpu RESULTS="--fresh": commit abc, 2 cores\n'
+        "2026-11-02 10:09:58 done, 5 of 5\n"
+    )
+    here, gpu = importlib.import_module("index").runs(tmp_path)
+    assert here.startswith(
+        '- `make results RESULTS="--fresh --jobs 2"`, then `make results`: 01 November 2026, 40 minutes'
+    )
+    assert gpu.startswith('- `make results-gpu RESULTS="--fresh"`: 02 November 2026, 10 minutes')
+    assert gpu.endswith("([its log](gpu/log.txt)).")
+
+
+def test_the_log_begins_with_the_command(results, tmp_path):
+    pages(results, tmp_path)
+    log = (tmp_path / "pages" / "log.txt").read_text()
+    assert f'make results RESULTS="--out {tmp_path / "pages"} --only noise": commit ' in log.splitlines()[0]
+    assert results.named(["--gpu", "--fresh"]) == 'make results-gpu RESULTS="--fresh"'
+    assert results.named([]) == "make results"
 
 
 def test_it_is_written_down_how_a_page_was_made(results, tmp_path):

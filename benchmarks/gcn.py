@@ -1,8 +1,9 @@
 """Graph networks trained in batches against one at a time, and the paper's Cora protocol from end to end.
 
-    python benchmarks/gcn.py [--device cpu] [--only rates|sweep|cora] [--max-seconds 1800]
+    python benchmarks/gcn.py [--device cpu] [--only rates|models|sweep|cora] [--max-seconds 1800]
 
-`--only sweep` trains the same coalitions again and again, by networks trained together and threads that launch them.
+`--only models` compares GCN, GraphSAGE and GIN on the same coalitions, in turns. `--only sweep` trains the same
+coalitions again and again, by networks trained together and threads that launch them.
 
 Coalitions are drawn as the protocol has them: a training node's ego network of two hops, a random number of its
 training nodes, scored on its test nodes; those with one class, which need no training, are left out. One at a time is
@@ -25,7 +26,7 @@ import localshapley as ls
 from localshapley import scores
 from localshapley.inputs.graphs import NodeData, read_edges
 from localshapley.kernels.receptive import learnt_features, walk
-from localshapley.models import GCN, Coalitions, GCNTrainer, Task
+from localshapley.models import GCN, GIN, Coalitions, GCNTrainer, GraphSAGE, Task
 from localshapley.models.gcn_networks import initial_weights
 from localshapley.nodes import value_nodes
 from localshapley.supports.hops import within
@@ -158,6 +159,25 @@ def rates(data, device: str) -> None:
             )
 
 
+def models(data, device: str) -> None:
+    """Trainings a second of each network, on the same coalitions and in turns."""
+    edges, X = read_edges(data.adjacency, data.X.shape[0]), sparse.csr_array(data.X)
+    coalitions = draw(data, edges, 32768 if device == "cuda" else 1024)
+    for graph in ("induced", "full"):
+        trainers = [make_trainer(data, edges, X, graph, device, model) for model in (GCN(), GraphSAGE(), GIN())]
+        seconds = np.zeros((6, len(trainers)))
+        for turn, place in np.ndindex(seconds.shape):
+            started = perf_counter()
+            trainers[place].evaluate(coalitions)
+            seconds[turn, place] = perf_counter() - started
+        found = len(coalitions) / seconds[1:]  # the first turn compiles, and takes memory
+        for trainer, rate in zip(trainers, found.T, strict=True):
+            print(
+                f"{trainer.name}, {graph}: {np.median(rate):,.0f} trainings/s (median of five runs, {rate.min():,.0f} "
+                f"to {rate.max():,.0f}), {np.median(rate / found[:, 0]):.2f} times as many as GCN"
+            )
+
+
 def sweep(data, device: str) -> None:
     """Trainings a second of repeated calls, by networks trained together and threads."""
     edges, X = read_edges(data.adjacency, data.X.shape[0]), sparse.csr_array(data.X)
@@ -175,14 +195,14 @@ def sweep(data, device: str) -> None:
         print(f"{together} networks, {threads} threads:", *(f"{rate:,.0f}" for rate in found[1:]))
 
 
-def make_trainer(data, edges, X, graph: str, device: str) -> GCNTrainer:
+def make_trainer(data, edges, X, graph: str, device: str, model=GCN()) -> GCNTrainer:  # noqa: B008 - frozen
     """The trainer of all training nodes, scored by confidence."""
     score = scores.resolve("confidence", "classifier", None, True)
     codes = data.y[data.train]
     task = Task(None, codes, None, data.y[data.test], data.classes, codes, score)
     alone = sparse.eye_array(len(data.test), format="csr")
     nodes = NodeData(edges, X, data.y, data.train, data.test)
-    return GCNTrainer(GCN(), task, nodes, alone, graph=graph, device=device)
+    return GCNTrainer(model, task, nodes, alone, graph=graph, device=device)
 
 
 def cora(data, device: str, max_seconds: float) -> None:
@@ -199,12 +219,14 @@ def cora(data, device: str, max_seconds: float) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--only", choices=("rates", "sweep", "cora"))
+    parser.add_argument("--only", choices=("rates", "models", "sweep", "cora"))
     parser.add_argument("--max-seconds", type=float, default=1800.0)
     arguments = parser.parse_args()
     graph = ls.datasets.load_graph("cora")
     if arguments.only in (None, "rates"):
         rates(graph, arguments.device)
+    if arguments.only == "models":
+        models(graph, arguments.device)
     if arguments.only == "sweep":
         sweep(graph, arguments.device)
     if arguments.only in (None, "cora"):

@@ -14,7 +14,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.locality.gap import LocalityGap, check_sizes, measure
 from localshapley.locality.growing import AUTO, pose_with
 from localshapley.methods import Method, read_settings
-from localshapley.models.gcn import GCN
+from localshapley.models.graph_model import GraphModel
 from localshapley.problem.nodes import pose_nodes
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
@@ -30,7 +30,7 @@ def value_nodes(
     train: Any = None,
     test: Any = None,
     *,
-    model: GCN | None = None,
+    model: GraphModel | None = None,
     support: Support | str | None = None,
     games: str = "test",
     graph: str = "induced",
@@ -62,7 +62,7 @@ def value_nodes(
         Labels; those of nodes that are neither training nor test nodes are not read.
     train, test : arrays of node numbers, or masks of shape (n_nodes,)
         Nodes that are valued, and nodes on which networks are scored.
-    model : `localshapley.models.GCN`, optional
+    model : `localshapley.models.GCN`, `GraphSAGE` or `GIN`, optional
         Settings of the network; ``GCN()`` by default.
     support : `localshapley.supports` object or "auto", optional
         Which training nodes can matter to a node; ``supports.Hops(2)`` by default. With ``"auto"`` hops are added until
@@ -132,7 +132,7 @@ def locality_gap_nodes(
     train: Any = None,
     test: Any = None,
     *,
-    model: GCN | None = None,
+    model: GraphModel | None = None,
     support: Support | None = None,
     games: str = "test",
     graph: str = "induced",

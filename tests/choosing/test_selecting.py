@@ -342,9 +342,10 @@ class TestRefusals:
         with pytest.raises(ls.InvalidArgumentError, match="give the forest itself, such as model='forest'"):
             ls.select(*DATA, model=model)
 
-    def test_nodes_of_a_graph(self):
+    @pytest.mark.parametrize("kind", [ls.models.GCN, ls.models.GraphSAGE, ls.models.GIN])
+    def test_nodes_of_a_graph(self, kind):
         with pytest.raises(ls.InvalidArgumentError, match=r"nodes of a graph.*tasks.select\(value_nodes"):
-            ls.select(*DATA, model=ls.models.GCN())
+            ls.select(*DATA, model=kind())
 
     def test_folds_out_of_bag(self):
         with pytest.raises(ls.InvalidArgumentError, match=r"cv must be a number of folds.*Try cv=5"):

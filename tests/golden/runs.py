@@ -34,6 +34,8 @@ NEED_TORCH = {
     "nodes_of_test_games",
     "nodes_of_train_games_per_test",
     "nodes_left_out",
+    "nodes_by_graphsage",
+    "nodes_by_gin_on_the_full_graph",
     "in_run_nodes",
     "in_run_rows",
 }
@@ -398,6 +400,18 @@ def nodes_of_train_games_per_test() -> Any:
 @run
 def nodes_left_out() -> Any:
     return ls.value_nodes(*nodes(), model=ls.models.GCN(epochs=5, hidden=8), device="cpu", method="loo")
+
+
+@run
+def nodes_by_graphsage() -> Any:
+    settings = {"support": ls.supports.Hops(1), "method": "exact", "device": "cpu"}
+    return ls.value_nodes(*nodes(), model=ls.models.GraphSAGE(epochs=5, hidden=8), **settings)
+
+
+@run
+def nodes_by_gin_on_the_full_graph() -> Any:
+    settings = {"graph": "full", "method": "loo", "device": "cpu"}
+    return ls.value_nodes(*nodes(), model=ls.models.GIN(epochs=5, hidden=8), **settings)
 
 
 @run

@@ -21,7 +21,7 @@ from localshapley.games import SupportGraph
 from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
-from localshapley.models.gcn import GCN
+from localshapley.models.graph_model import GraphModel
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.finding import of_all_rows
 from localshapley.problem.making import games_of
@@ -199,7 +199,7 @@ class Asked:
                 "model is grown once, on all rows, so it cannot tell how few rows do; give the forest itself, such as "
                 "model='forest', or choose by value: tasks.select."
             )
-        if isinstance(self.model, GCN):
+        if isinstance(self.model, GraphModel):
             raise InvalidArgumentError(
                 "model is for the nodes of a graph, which are chosen by value: tasks.select(value_nodes(...), n)."
             )

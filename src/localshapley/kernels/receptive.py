@@ -7,7 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
-from localshapley.kernels.jit import kernel
+from localshapley.kernels.jit import kernel, part
+
+MIXINGS = ("symmetric", "mean", "sum")
+"""How a layer weighs a node `j` at node `i`: by `1/√(d_i d_j)`, by a mean over neighbours, or all alike."""
+SYMMETRIC, MEAN = MIXINGS.index("symmetric"), MIXINGS.index("mean")
 
 
 class Csr(NamedTuple):
@@ -21,8 +25,10 @@ class Csr(NamedTuple):
 class Graph(NamedTuple):
     """Each node's neighbours and itself (CSR), the nodes that are always present, and the features.
 
-    Where all coalitions see the same graph the features are given propagated, and `shared` is true. `n_next` counts a
-    node's neighbours and itself, `n_second` theirs, and `n_always` those of the first that are always present.
+    Where all coalitions see the same graph the features are given propagated, and `shared` is true. `mixing` is a place
+    in `MIXINGS`. With two blocks of weights a node itself meets the first, and its neighbours the second: the features
+    are then given twice, for the second block in rows and columns of their own (propagated: in columns only). `n_next`
+    counts a node's neighbours and itself, `n_second` theirs, and `n_always` those of the first that are always present.
     """
 
     indptr: Ints
@@ -31,6 +37,8 @@ class Graph(NamedTuple):
     features: Csr
     n_features: int
     shared: bool
+    mixing: int
+    n_blocks: int
     n_next: Ints
     n_second: Ints
     n_always: Ints
@@ -40,8 +48,9 @@ class Field(NamedTuple):
     """What networks see from the wanted nodes of each coalition, coalitions below each other.
 
     `outer` holds wanted nodes × hidden rows, `near` hidden rows × rows (empty if the features come propagated), both
-    with the weights of the propagation. `rows` are nodes, the rows of `features`; −1 is one whose only feature is the
-    bias, the first of a coalition's rows and the first entry of each row of `near`.
+    with the weights of the propagation. A wanted node has a row for each block of weights. `rows` are rows of the
+    graph's features, nodes for the first block; −1 is one whose only feature is the bias, the first of a coalition's
+    rows and the first entry of each row of `near`.
     """
 
     outer: Csr
@@ -95,19 +104,19 @@ def sum_scores(
 def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, graph: Graph) -> Field:
     """Walk two steps from the wanted nodes of each coalition, in the graph of its nodes and those always present."""
     n, n_nodes = len(indptr) - 1, len(graph.indptr) - 1
-    closed, others, shared = graph.indptr, graph.nodes, graph.shared
+    closed, others, shared, n_blocks = graph.indptr, graph.nodes, graph.shared, graph.n_blocks
     n_next = n_second = 0
     for i in wanted:
         n_next += graph.n_next[i]
         n_second += graph.n_second[i]
-    outer_indptr, outer_indices, outer_data = outer = _empty(len(wanted), n_next)
+    outer_indptr, outer_indices, outer_data = outer = _empty(len(wanted) * n_blocks, n_next)
     near_indptr, near_indices, near_data = near = _empty(0 if shared else n_next, 0 if shared else n_second + n_next)
     row_indptr, rows = np.zeros(n + 1, dtype=np.int64), np.empty(n + n_next + n_second, dtype=np.int32)
     hidden_indptr = np.zeros(n + 1, dtype=np.int64)
     kept = graph.always.copy()
     degree = graph.n_always.copy()
     hidden, hidden_mark = np.empty(n_nodes, dtype=np.int64), np.full(n_nodes, -1)
-    row, row_mark = np.empty(n_nodes, dtype=np.int64), np.full(n_nodes, -1)
+    row, row_mark = np.empty(n_nodes * n_blocks, dtype=np.int64), np.full(n_nodes * n_blocks, -1)
     members = np.empty(n_nodes, dtype=np.int32)
     n_outer = n_hidden = n_near = n_rows = 0
     for c in range(n):
@@ -115,16 +124,17 @@ def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, gra
         first = n_hidden
         for w in range(wanted_indptr[c], wanted_indptr[c + 1]):
             i = wanted[w]
-            for e in range(closed[i], closed[i + 1]):
-                j = others[e]
-                if kept[j]:
-                    if hidden_mark[j] != c:
-                        hidden_mark[j], hidden[j], members[n_hidden - first] = c, n_hidden, j
-                        n_hidden += 1
-                    outer_indices[n_outer] = hidden[j]
-                    outer_data[n_outer] = 1 / np.sqrt(degree[i] * degree[j])
-                    n_outer += 1
-            outer_indptr[w + 1] = n_outer
+            for block in range(n_blocks):
+                for e in range(closed[i], closed[i + 1]):
+                    j = others[e]
+                    if kept[j] and _meets(block, n_blocks, i, j):
+                        if hidden_mark[j] != c:
+                            hidden_mark[j], hidden[j], members[n_hidden - first] = c, n_hidden, j
+                            n_hidden += 1
+                        outer_indices[n_outer] = hidden[j]
+                        outer_data[n_outer] = _weight(graph.mixing, degree, i, j)
+                        n_outer += 1
+                outer_indptr[w * n_blocks + block + 1] = n_outer
         if shared:
             rows[n_rows : n_rows + n_hidden - first] = members[: n_hidden - first]
             n_rows += n_hidden - first
@@ -135,20 +145,22 @@ def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, gra
                 i = members[h - first]
                 near_indices[n_near], near_data[n_near] = bias, 1.0
                 n_near += 1
-                for e in range(closed[i], closed[i + 1]):
-                    j = others[e]
-                    if kept[j]:
-                        if row_mark[j] != c:
-                            row_mark[j], row[j], rows[n_rows] = c, n_rows, j
-                            n_rows += 1
-                        near_indices[n_near] = row[j]
-                        near_data[n_near] = 1 / np.sqrt(degree[i] * degree[j])
-                        n_near += 1
+                for block in range(n_blocks):
+                    for e in range(closed[i], closed[i + 1]):
+                        j = others[e]
+                        if kept[j] and _meets(block, n_blocks, i, j):
+                            r = j + block * n_nodes
+                            if row_mark[r] != c:
+                                row_mark[r], row[r], rows[n_rows] = c, n_rows, r
+                                n_rows += 1
+                            near_indices[n_near] = row[r]
+                            near_data[n_near] = _weight(graph.mixing, degree, i, j)
+                            n_near += 1
                 near_indptr[h + 1] = n_near
         hidden_indptr[c + 1], row_indptr[c + 1] = n_hidden, n_rows
         _add(nodes[indptr[c] : indptr[c + 1]], -1, graph, kept, degree)
     n_near_rows = 0 if shared else n_hidden
-    outer, near = _cut(outer, len(wanted), n_outer), _cut(near, n_near_rows, n_near)
+    outer, near = _cut(outer, len(wanted) * n_blocks, n_outer), _cut(near, n_near_rows, n_near)
     return Field(outer, near, hidden_indptr, row_indptr, rows[:n_rows])
 
 
@@ -232,6 +244,20 @@ def _add(coalition: Indices, step: int, graph: Graph, kept: AnyArray, degree: In
             kept[i] = step > 0
             for e in range(graph.indptr[i], graph.indptr[i + 1]):
                 degree[graph.nodes[e]] += step
+
+
+@part()
+def _meets(block: int, n_blocks: int, i: int, j: int) -> bool:
+    """Whether node `j` meets this block of weights at node `i`."""
+    return n_blocks == 1 or (i == j) == (block == 0)
+
+
+@part()
+def _weight(mixing: int, degree: Ints, i: int, j: int) -> float:
+    """Weight of node `j` at node `i`; degrees count the node itself."""
+    if mixing == SYMMETRIC:
+        return float(1 / np.sqrt(degree[i] * degree[j]))
+    return 1 / (degree[i] - 1) if mixing == MEAN and i != j else 1.0
 
 
 @kernel(_nrt=True)

@@ -10,6 +10,7 @@ from localshapley.models.dispatch import register
 from localshapley.models.estimator import Estimator, EstimatorTrainer, Refit
 from localshapley.models.fixed import Fixed, FixedTrainer
 from localshapley.models.gcn import GCN, GCNTrainer
+from localshapley.models.graph_model import GIN, GraphSAGE
 from localshapley.models.head import Head, HeadTrainer
 from localshapley.models.model import Model
 from localshapley.models.network import Network, NetworkTrainer
@@ -18,6 +19,7 @@ from localshapley.models.utility import UtilityTrainer
 
 __all__ = [
     "GCN",
+    "GIN",
     "NAMES",
     "BoostedTrainer",
     "Coalitions",
@@ -28,6 +30,7 @@ __all__ = [
     "Fixed",
     "FixedTrainer",
     "GCNTrainer",
+    "GraphSAGE",
     "Head",
     "HeadTrainer",
     "Model",

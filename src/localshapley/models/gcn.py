@@ -1,24 +1,24 @@
-"""Graph convolutional networks: their settings, and a trainer of many at once."""
+"""Graph convolutional networks: their settings, and a trainer of many graph networks at once."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from joblib import cpu_count
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Ints, offsets
+from localshapley.arrays import Floats, Ints, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.graphs import NodeData
-from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.inputs.threads import switching_soon
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.devices import find_device, one_thread_each, torch_threads
+from localshapley.models.graph_model import GraphModel
 from localshapley.models.trainer import Trained
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ TAKEN_APART = 2**17
 
 
 @dataclass(frozen=True)
-class GCN:
+class GCN(GraphModel):
     """A graph convolutional network of two layers (Kipf and Welling), `Â relu(Â X W₁ + b₁) W₂ + b₂`.
 
     `Â = D^-½ (A + I) D^-½` is the propagation of the graph that is seen in training. Initial weights are Glorot's
@@ -51,16 +51,12 @@ class GCN:
     weight_decay : float, default=5e-4
     """
 
-    hidden: int = 32
-    epochs: int = 20
-    lr: float = 0.01
-    weight_decay: float = 5e-4
+    mixing: ClassVar[str] = "symmetric"
 
-    def __post_init__(self) -> None:
-        check_whole("GCN(hidden=...)", self.hidden)
-        check_whole("GCN(epochs=...)", self.epochs)
-        check_number("GCN(lr=...)", self.lr, above=0)
-        check_number("GCN(weight_decay=...)", self.weight_decay, least=0)
+    def propagation(self, closed: sparse.csr_array) -> list[sparse.csr_array]:
+        """`D^-½ (A + I) D^-½`."""
+        root = sparse.diags_array(1 / np.sqrt(np.diff(closed.indptr)))
+        return [root @ closed @ root]
 
 
 class GCNTrainer(CompiledTrainer):
@@ -72,7 +68,7 @@ class GCNTrainer(CompiledTrainer):
 
     Parameters
     ----------
-    model : GCN
+    model : GCN, GraphSAGE or GIN
     task : Task
         Its rows are the training nodes, its test rows the test nodes.
     data : NodeData
@@ -89,7 +85,7 @@ class GCNTrainer(CompiledTrainer):
 
     def __init__(
         self,
-        model: GCN,
+        model: GraphModel,
         task: Task,
         data: NodeData,
         scored: sparse.csr_array,
@@ -101,11 +97,11 @@ class GCNTrainer(CompiledTrainer):
         super().__init__(model, task, n_jobs=1)
         torch_device = str(find_device(device).type)
         assert task.classes is not None
-        cut = _graph(data.edges, data.features, data.test, graph)
+        cut = _graph(model, data, graph)
         self._networks = _networks(model, cut, len(task.classes), task.seed, torch_device)
         self._nodes, self._tests = data.train.astype(np.int32), data.test.astype(np.int32)
         self._scored = scored.indptr.astype(np.int64), scored.indices.astype(np.int32)
-        self.name = f"GCN (batched, {torch_device})"
+        self.name = f"{type(model).__name__} (batched, {torch_device})"
         self._n_threads = cpu_count() if torch_device == "cpu" else min(cpu_count(), LAUNCHERS)
         self._most = batch_size or self._networks.most_together(self._n_threads)
         self.batch_size = TAKEN_APART if self._networks.apart else TAKEN[torch_device]
@@ -160,13 +156,14 @@ class GCNTrainer(CompiledTrainer):
             self._train_together(coalitions, half, out)
 
 
-def _networks(model: GCN, graph: Any, n_classes: int, seed: int, device: str) -> Networks:
+def _networks(model: GraphModel, graph: Any, n_classes: int, seed: int, device: str) -> Networks:
     """Networks on a device, trained in the fastest way that there is."""
     import torch
 
     from localshapley.models.gcn_networks import Networks
 
-    if device == "cuda" and torch.version.hip is None and find_spec("triton") is not None:
+    on_nvidia = device == "cuda" and torch.version.hip is None
+    if isinstance(model, GCN) and on_nvidia and find_spec("triton") is not None:
         from localshapley.models.gcn_fused import FusedNetworks
 
         if FusedNetworks.fits(model.hidden, n_classes):
@@ -174,28 +171,38 @@ def _networks(model: GCN, graph: Any, n_classes: int, seed: int, device: str) ->
     return Networks(model, graph, n_classes, seed, device)
 
 
-def _graph(adjacency: sparse.csr_array, X: sparse.csr_array, test: AnyArray, graph: str) -> Any:
+def _graph(model: GraphModel, data: NodeData, graph: str) -> Any:
     """The graph as the kernel takes it."""
-    from localshapley.kernels.receptive import Csr, Graph
+    from localshapley.kernels.receptive import MIXINGS, Csr, Graph
 
-    n_nodes = adjacency.shape[0]
-    closed = sparse.csr_array(adjacency + sparse.eye_array(n_nodes, format="csr"))
-    root = sparse.diags_array(1 / np.sqrt(np.diff(closed.indptr)))
-    features = sparse.csr_array(root @ closed @ root @ X) if graph == "full" else X
+    n_nodes = data.edges.shape[0]
+    closed = sparse.csr_array(data.edges + sparse.eye_array(n_nodes, format="csr"))
+    features = _features(model, closed, data.features, graph)
     n_next = np.diff(closed.indptr).astype(np.int64)
     there = np.full(n_nodes, graph == "full")
-    there[test] = True
+    there[data.test] = True
     return Graph(
         closed.indptr.astype(np.int64),
         closed.indices.astype(np.int32),
         there,
         Csr(features.indptr.astype(np.int64), features.indices.astype(np.int32), features.data.astype(np.float32)),
-        X.shape[1],
+        features.shape[1],
         graph == "full",
+        MIXINGS.index(model.mixing),
+        model.n_blocks,
         n_next,
         closed.astype(np.int64) @ n_next,
         closed.astype(np.int64) @ there.astype(np.int64),
     )
+
+
+def _features(model: GraphModel, closed: sparse.csr_array, X: sparse.csr_array, graph: str) -> sparse.csr_array:
+    """Features with columns for each block of weights: propagated side by side, or else below each other too."""
+    if graph == "full":
+        parts, joined = [spread @ X for spread in model.propagation(closed)], sparse.hstack
+    else:
+        parts, joined = [X] * model.n_blocks, sparse.block_diag
+    return sparse.csr_array(parts[0] if len(parts) == 1 else joined(parts, format="csr"))
 
 
 def _ranges(indptr: Ints, which: Ints) -> tuple[Ints, Ints]:

@@ -15,7 +15,7 @@ from localshapley.errors import TrainingError
 from localshapley.kernels.receptive import Csr, Field, Graph, learnt_features, seen_features, transpose, walk
 
 if TYPE_CHECKING:
-    from localshapley.models.gcn import GCN
+    from localshapley.models.graph_model import GraphModel
 
 BATCH = {"cpu": 64, "cuda": 768}
 """Networks that a thread trains together: enough to make calls cheap; on a CPU few enough to stay in the cache."""
@@ -28,7 +28,7 @@ class Networks:
 
     Parameters
     ----------
-    model : GCN
+    model : GCN, GraphSAGE or GIN
     graph : Graph
     n_classes : int
     seed : int
@@ -43,9 +43,10 @@ class Networks:
 
     apart = False
 
-    def __init__(self, model: GCN, graph: Graph, n_classes: int, seed: int, device: str) -> None:
+    def __init__(self, model: GraphModel, graph: Graph, n_classes: int, seed: int, device: str) -> None:
         self._model, self._graph, self._device = model, graph, torch.device(device)
-        first, second = initial_weights(graph.n_features, model.hidden, n_classes, seed)
+        n_features = graph.n_features // graph.n_blocks
+        first, second = initial_weights(n_features, model.hidden, n_classes, seed, graph.n_blocks)
         bias = torch.zeros(1, model.hidden)
         self._first, self._second = torch.cat([first, bias]).to(device), second.to(device)
         self._decayed = self._decay()
@@ -98,8 +99,9 @@ class Networks:
         hidden = self._sparse(features, len(first)) @ first
         if len(field.near.data):
             hidden = self._sparse(field.near, len(hidden)) @ hidden
-        outer, rows = _padded(field.outer, test_indptr)
-        mixed = (self._sparse(outer, len(hidden)) @ hidden.relu_()).view(len(second), -1, hidden.shape[1])
+        outer, rows = _padded(field.outer, test_indptr, self._graph.n_blocks)
+        # Rows of `outer` for one node follow each other: seen as one, they meet its blocks of weights.
+        mixed = (self._sparse(outer, len(hidden)) @ hidden.relu_()).view(len(second), -1, second.shape[1])
         out = torch.baddbmm(bias, mixed, second)
         return out.view(-1, out.shape[2])[self._tensor(rows)].double()
 
@@ -113,7 +115,7 @@ class Networks:
         """
         n, n_rows = len(indptr) - 1, len(field.rows)
         propagates = len(field.near.data) > 0
-        outer_csr, loss_rows = _padded(field.outer, indptr)
+        outer_csr, loss_rows = _padded(field.outer, indptr, self._graph.n_blocks)
         words, words_t = self._both_ways(features, len(columns))
         if propagates:
             near, near_t = self._both_ways(field.near, n_rows)
@@ -121,13 +123,14 @@ class Networks:
         first = self._first[self._tensor(columns)]
         second = self._second.repeat(n, 1, 1)
         bias = torch.zeros(n, 1, second.shape[2], device=self._device)
-        wanted, share = self._targets(len(outer_csr.indptr) - 1, loss_rows, indptr, codes)
+        n_wanted = (len(outer_csr.indptr) - 1) // self._graph.n_blocks
+        wanted, share = self._targets(n_wanted, loss_rows, indptr, codes)
         adam = self._adam(first, second, bias)
         for _ in range(self._model.epochs):
             hidden = words @ first
             if propagates:
                 hidden = near @ hidden
-            mixed = (outer @ hidden.relu_()).view(n, -1, first.shape[1])
+            mixed = (outer @ hidden.relu_()).view(n, -1, second.shape[1])
             error = torch.baddbmm(bias, mixed, second).softmax(2).sub_(wanted).mul_(share)
             back = outer_t @ torch.bmm(error, second.transpose(1, 2)).view(-1, first.shape[1])
             back.mul_(hidden > 0)
@@ -189,19 +192,27 @@ class Bags:
         return embedding_bag(self._indices, dense, self._starts, mode="sum", per_sample_weights=self._data)
 
 
-def initial_weights(n_features: int, hidden: int, n_classes: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Glorot's uniform weights of both layers."""
+def initial_weights(
+    n_features: int, hidden: int, n_classes: int, seed: int, n_blocks: int = 1
+) -> tuple[Tensor, Tensor]:
+    """Glorot's uniform weights of both layers, their blocks below each other."""
     generator = torch.Generator().manual_seed(seed)
-    shapes = ((n_features, hidden), (hidden, n_classes))
-    first, second = ((2 * torch.rand(a, b, generator=generator) - 1) * (6 / (a + b)) ** 0.5 for a, b in shapes)
-    return first, second
+
+    def layer(a: int, b: int) -> Tensor:
+        blocks = [(2 * torch.rand(a, b, generator=generator) - 1) * (6 / (a + b)) ** 0.5 for _ in range(n_blocks)]
+        return torch.cat(blocks)
+
+    return layer(n_features, hidden), layer(hidden, n_classes)
 
 
-def _padded(matrix: Csr, indptr: Ints) -> tuple[Csr, Ints]:
-    """Add empty rows so that each part of a matrix has as many as the largest; also says where each row went."""
+def _padded(matrix: Csr, indptr: Ints, n_blocks: int) -> tuple[Csr, Ints]:
+    """Add empty rows so that each part of a matrix has as many as the largest; also says where each went.
+
+    What is counted and placed are `n_blocks` rows that belong together.
+    """
     counts = np.diff(indptr)
     largest = max(1, int(counts.max()))
     rows = np.arange(indptr[-1]) + np.repeat(np.arange(len(counts)) * largest - indptr[:-1], counts)
-    entries = np.zeros(len(counts) * largest + 1, dtype=np.int64)
-    entries[rows + 1] = np.diff(matrix.indptr)
+    entries = np.zeros(len(counts) * largest * n_blocks + 1, dtype=np.int64)
+    entries[1:].reshape(-1, n_blocks)[rows] = np.diff(matrix.indptr).reshape(-1, n_blocks)
     return matrix._replace(indptr=np.cumsum(entries)), rows

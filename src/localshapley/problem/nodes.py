@@ -17,6 +17,7 @@ from localshapley.inputs.graphs import NodeData, read_graph
 from localshapley.inputs.task import Task
 from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
+from localshapley.models.graph_model import GraphModel
 from localshapley.problem.base import LocalProblem
 from localshapley.store.contents import Contents, contents_by_name, describe
 from localshapley.supports.base import Support
@@ -50,7 +51,7 @@ def pose_nodes(
     train: Any,
     test: Any,
     *,
-    model: GCN | None,
+    model: GraphModel | None,
     support: Support | None,
     games: str,
     graph: str,
@@ -97,8 +98,10 @@ def pose_nodes(
 
 
 def _check_names(model: Any, games: str, graph: str, device: str) -> None:
-    if not isinstance(model, GCN):
-        raise InvalidArgumentError(f"model must be localshapley.models.GCN(...); got {model!r}.")
+    if not isinstance(model, GraphModel):
+        raise InvalidArgumentError(
+            f"model must be localshapley.models.GCN(...), GraphSAGE(...) or GIN(...); got {model!r}."
+        )
     for name, given, known in (("games", games, tuple(TESTED)), ("graph", graph, GRAPHS)):
         if given not in known:
             raise unknown_name(name, given, known)

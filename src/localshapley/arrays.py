@@ -61,6 +61,20 @@ def max_by(group: AnyArray, values: Floats, n_groups: int) -> Floats:
     return out
 
 
+def order_by(keys: AnyArray) -> Ints:
+    """Where keys come from that are put in order, equal ones as they come; as of `argsort`, for keys from 0 up to 2³².
+
+    NumPy sorts numbers of 16 bits by counting, an order of magnitude faster than longer ones.
+
+    >>> order_by(np.array([70_000, 1, 0, 1]))
+    array([2, 1, 3, 0])
+    """
+    order = np.argsort(keys.astype(np.uint16), kind="stable")
+    if keys.max(initial=0) >= 2**16:
+        order = order[np.argsort((keys >> 16).astype(np.uint16)[order], kind="stable")]
+    return order
+
+
 def chosen_lists(indptr: Ints, values: AnyArray, which: Ints) -> tuple[Ints, AnyArray]:
     """Some of many lists that lie one after the other.
 

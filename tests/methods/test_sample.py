@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 import localshapley as ls
 import naive
 from localshapley.estimate.crossfit import CrossFit
-from localshapley.estimate.tuning import Tuning
-from localshapley.methods import Auto, read_settings
+from localshapley.estimate.tuning import QUICK, TUNED, Tuning
+from localshapley.methods import Auto, Sample, read_settings
 from localshapley.methods.sample import SampleRun
 from localshapley.models.utility import as_trainer
+from localshapley.problem.posing import pose
 from localshapley.workers import Bench
 from playing import play
 
@@ -26,11 +27,11 @@ def unequal_supports(sizes=(2, 3, 4, 5, 6, 7), n_players=10, seed=0):
     return [rng.choice(n_players, size=k, replace=False) for k in sizes]
 
 
-def estimates(method, kind, budget, n_seeds, supports=None, n_players=10):
+def estimates(method, kind, budget, n_seeds, supports=None, n_players=10, **how):
     supports = unequal_supports() if supports is None else supports
     game = naive.HashedGame(kind, n_players, len(supports))
     exact = ls.shapley(supports, game, n_players).values
-    runs = [ls.shapley(supports, game, n_players, method=method, budget=budget, seed=s) for s in range(n_seeds)]
+    runs = [ls.shapley(supports, game, n_players, method=method, budget=budget, seed=s, **how) for s in range(n_seeds)]
     return exact, np.array([v.values for v in runs]), np.array([v.stderr for v in runs]), runs
 
 
@@ -61,6 +62,20 @@ class TestUnbiased:
     def test_sample_over_2000_seeds(self, kind, budget):
         exact, values, _, _ = estimates("sample", kind, budget, 2000)
         assert np.abs(bias(exact, values)).max() < 4
+
+    @pytest.mark.parametrize("kind", ["rough", "0/1"])
+    def test_with_the_settings_of_quick_trainers(self, kind):
+        exact, values, _, _ = estimates(Sample(QUICK), kind, 90, 200)
+        assert np.abs(bias(exact, values)).max() < 4
+
+    @pytest.mark.parametrize("tuning", [TUNED, QUICK])
+    def test_several_rounds_together(self, tuning):
+        stop = ls.stopping.Trainings(100)
+        exact, values, stderr, runs = estimates(Sample(tuning), "smooth", None, 200, stop=stop)
+        assert all(len(v.history.trainings) > 2 for v in runs)
+        assert np.abs(bias(exact, values)).max() < 4
+        moving = stderr > 0
+        assert 0.92 <= (np.abs(values - exact) <= 1.96 * stderr)[moving].mean() <= 0.98
 
     def test_auto(self):
         exact, values, _, _ = estimates(Auto(easy=0), "rough", 60, 200)
@@ -226,6 +241,45 @@ class TestAgainstTheFormulas:
             for before in (None, run._fit.learnt)
         )
         assert from_before < 0.5 * from_nothing
+
+
+class TestSettings:
+    @pytest.mark.parametrize("method", [Sample, lambda tuning=None: Auto(easy=0, tuning=tuning)])
+    def test_by_what_a_training_takes_unless_they_are_given_or_there_is_a_budget(self, method):
+        trainer, graph = as_trainer(naive.HashedGame("smooth", 14, 2)), ls.SupportGraph([range(12), range(2, 14)], 14)
+
+        def chosen(how, **goal):
+            return how.start(graph, Bench(trainer), read_settings("sample", **(goal or {"tol": 0.5}))).tuning
+
+        assert chosen(method()) is TUNED
+        trainer.is_quick = True
+        assert chosen(method()) is QUICK
+        assert chosen(method(TUNED)) is TUNED
+        assert chosen(method(), budget=900) is TUNED  # which is to go as far as it can
+
+    def test_compiled_models_are_quick_and_forests_and_networks_are_not(self):
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.svm import SVC
+
+        X, y, X_test, y_test, _ = ls.datasets.load("iris")
+        for model, is_quick in ((SVC(), True), (RandomForestClassifier(3), False), (ls.models.Estimator(SVC()), False)):
+            for more in ({}, {"owners": y}):
+                assert pose(X, y, X_test, y_test, model=model, **more).trainer.is_quick == is_quick
+            assert pose(X, y, cv=3, model=model).trainer.is_quick == is_quick
+
+    def test_later_rounds_count_more(self):
+        graph = ls.SupportGraph([range(30), range(10, 40)], 40)
+        trainer = as_trainer(naive.HashedGame("smooth", 40, 2))
+        run = SampleRun(graph, Bench(trainer), read_settings("sample", tol=0.01), "sample", Tuning(later=0.4))
+        list(run.begin())
+        for draws in (60, 120, 240):
+            run.draw_round(draws, np.inf)
+            list(run.train())
+            run.look(None, 0.0)
+        shares, draws = run._weights(), np.array([r.draws for r in run.rounds])
+        expected = draws * np.cumsum(draws) ** 0.4 * [0, 1, 1]
+        assert shares[0] == 0
+        assert shares == pytest.approx(expected / expected.sum(), rel=0.02)
 
 
 class TestLargeSupports:

@@ -231,11 +231,14 @@ def along_orders(
     walk = Walk(*(a.astype(np.float32)[..., None] for a in (middle, position, *heights)))
     sums, squares = np.zeros((2, n_folds, n))
     for first in range(0, n_orders, most := max(1, STEPS // (n_folds * n))):
-        orders = random.permuted(np.tile(np.arange(n), (min(most, n_orders - first), 1)), axis=1).T
-        gains = walk.gains(of_number[..., orders])
+        n_here = min(most, n_orders - first)
+        orders = random.permuted(np.tile(np.arange(n), (n_here, 1)), axis=1).T
+        gains, by_player = walk.gains(of_number.take(orders, axis=2)), np.empty((n, n_here), dtype=np.float32)
+        place = (orders * n_here + np.arange(n_here)).ravel()
         for f in range(n_folds):
-            sums[f] += np.bincount(orders.ravel(), gains[f].ravel(), n)
-            squares[f] += np.bincount(orders.ravel(), np.square(gains[f]).ravel(), n)
+            by_player.ravel()[place] = gains[f].ravel()
+            sums[f] += by_player.sum(axis=1, dtype=np.float64)
+            squares[f] += np.square(by_player, out=by_player).sum(axis=1, dtype=np.float64)
     means = sums / n_orders
     variance = np.maximum(squares / n_orders - means**2, 0.0) / (n_orders - 1)
     values, variances = np.empty((2, n_folds, n))
@@ -257,7 +260,9 @@ class Walk:
     """
 
     def __init__(self, middle: Singles, position: Singles, *heights: Singles) -> None:
-        self.middle, self.position, self.heights = middle, position, heights
+        self.middle, self.position = middle, position
+        self.curves = list(zip(STEEPNESS, heights, strict=True))
+        self.level: Singles = np.sum([height * bent(steepness * middle) for steepness, height in self.curves], axis=0)
 
     def gains(self, steps: Singles) -> Singles:
         """Gains of each step, there and back.
@@ -270,26 +275,22 @@ class Walk:
         for j in range(1, steps.shape[2]):  # a cumulated sum, over all orders at once
             steps[:, :, j] += steps[:, :, j - 1]
         effect, slope = steps[:, 0, :-1], steps[:, 1, :-1]
-        # Those that are not there yet make up the sets of the way back, with the opposite sums.
-        back = self._heights(-effect[:, ::-1], -slope[:, ::-1])[:, ::-1]
         out = np.zeros_like(steps[:, 0])
-        out[:, :-1] = self._heights(effect, slope)
-        out[:, :-1] -= back
-        out[:, 1:] -= out[:, :-1].copy()
-        out /= 2
-        return out
-
-    def _heights(self, effect: Singles, slope: Singles) -> Singles:
-        """Of the curves after each step, less what they are without players."""
-        scores = slope * self.position
+        risen = out[:, :-1]
+        scores, room = slope * self.position, np.empty_like(risen)
         scores += effect
         scores += self.middle
-        out = np.zeros_like(scores)
-        for steepness, height in zip(STEEPNESS, self.heights, strict=True):
-            risen = bent(steepness * scores)
-            risen -= bent(steepness * self.middle)
-            risen *= height
-            out += risen
+        for steepness, height in self.curves:
+            risen += bent_by(scores, steepness, height, room)
+        # Those that are not there yet make up the sets of the way back, with the opposite sums.
+        np.multiply(slope, -self.position[::-1], out=scores)
+        scores -= effect
+        scores += self.middle[:, ::-1]
+        for steepness, height in self.curves:
+            risen -= bent_by(scores, steepness, height[:, ::-1], room)
+        risen -= self.level - self.level[:, ::-1]
+        out[:, 1:] -= risen.copy()
+        out /= 2
         return out
 
 
@@ -325,6 +326,17 @@ def straightened(
 def powers(position: Floats) -> Floats:
     """Of the size, from 0, one row for each."""
     return np.stack([np.ones_like(position), position, position * position])
+
+
+def bent_by(x: Singles, steepness: float, height: Singles, room: Singles) -> Singles:
+    """`height · bent(steepness · x)`, in the room that is given."""
+    np.multiply(x, x, out=room)
+    room *= steepness * steepness
+    room += 1
+    np.sqrt(room, out=room)
+    np.divide(x, room, out=room)
+    room *= steepness * height
+    return room
 
 
 def bent(x: AnyArray) -> AnyArray:

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from localshapley.arrays import Floats, Ints, chosen_lists, offsets
+from localshapley.arrays import Floats, Ints, chosen_lists, offsets, order_by
 from localshapley.estimate.drawn import Drawn
 
 MOST_PAIRS, LEAST_PAIRS = 4096, 8
@@ -79,7 +79,7 @@ class Merged:
     @cached_property
     def _order(self) -> Ints:
         """Pairs by game and size."""
-        order: Ints = np.argsort(self.stratum, kind="stable")
+        order = order_by(self.stratum)
         return order
 
     @cached_property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import legendre
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, max_by, offsets
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, max_by, offsets, order_by
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import Tuning
@@ -74,7 +74,7 @@ class Ordered:
         bends = _some(drawn, row, strata.game[stratum], tuning)
         every = (1 << drawn.n_folds) - 1
         wanted = np.where(bends | (strata.log_subsets < NEGLIGIBLE)[stratum], every, drew).astype(np.int32)
-        where = np.argsort(stratum, kind="stable")
+        where = order_by(stratum)
         given = row, stratum, weight, alone, wanted, bends
         row, stratum, weight, alone, wanted, bends = in_threads(lambda array: array[where], given)
         indptr = offsets(np.bincount(strata.game[stratum], minlength=drawn.collection.graph.n_games))

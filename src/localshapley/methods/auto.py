@@ -24,12 +24,12 @@ class Auto(Method):
     easy : int
         Up to this many distinct subsets are all trained, whatever the target.
     tuning : `localshapley.estimate.tuning.Tuning`, optional
-        Tuning of the sampler.
+        Settings of the sampler, as of `Sample`.
     """
 
     name = "auto"
     easy: int = 2048
-    tuning: Tuning = TUNED
+    tuning: Tuning | None = None
 
     def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
         """Begin a run of the method that is cheapest."""
@@ -50,7 +50,7 @@ class Auto(Method):
         if settings.budget is not None:
             most = settings.budget
             why = "exact: the budget allows all {} distinct subsets"
-        elif (graph.sizes <= self.tuning.easy_game.bit_length() - 1).all():
+        elif (graph.sizes <= (self.tuning or TUNED).easy_game.bit_length() - 1).all():
             most = exact.max_subsets
             why = "exact: games are so small that all {} distinct subsets are trained faster than sampled"
         else:

@@ -19,7 +19,7 @@ from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
 from localshapley.estimate.crossfit import N_SPREAD, CrossFit, Learnt
 from localshapley.estimate.drawn import Drawn, inner_pairs
-from localshapley.estimate.tuning import TUNED, Tuning
+from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Method, Run
 from localshapley.methods.collecting import Collecting
@@ -37,10 +37,12 @@ class Sample(Method):
     Parameters
     ----------
     tuning : `localshapley.estimate.tuning.Tuning`, optional
+        Settings of the estimator; by default those that take the fewest trainings, or, where these are compiled and
+        there is no budget, the least time.
     """
 
     name = "sample"
-    tuning: Tuning = TUNED
+    tuning: Tuning | None = None
 
     def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
         """Begin a run."""
@@ -62,7 +64,7 @@ class Round:
     draws : int
         Subsets drawn, over all games.
     weight : float
-        Expected number of them outside strata that were taken whole.
+        How much the round counts: expected draws outside strata that were taken whole, and more for a later round.
     folds : array of shape (n_folds, total size of the games)
         Values by each fold, aligned with the games' players.
     variance : array of shape (n_players,)
@@ -104,11 +106,13 @@ class SampleRun(Collecting):
         bench: Bench,
         settings: Settings,
         title: str,
-        tuning: Tuning = TUNED,
+        tuning: Tuning | None = None,
         *,
         eager: bool = False,
     ) -> None:
-        self.graph, self.title, self.total, self.tuning = graph, title, settings.budget, tuning
+        self.graph, self.title, self.total = graph, title, settings.budget
+        # A budget is to go as far as it can; a target is to be met soon.
+        self.tuning = tuning or (QUICK if bench.trainer.is_quick and settings.budget is None else TUNED)
         self.strata = Strata(graph)
         has_cells = graph.bundles is not None and bool((graph.tests_per_game > 1).any())
         self.collection = Collection(graph, settings.seed, Cells(graph) if has_cells else None)
@@ -193,7 +197,7 @@ class SampleRun(Collecting):
             wanted = (
                 1.0
                 if rule.aim is None
-                else 1.02 * look.growth_to(rule.aim, self._rate(), tuning.unseen_share * rule.aim)
+                else tuning.margin * look.growth_to(rule.aim, self._rate(), tuning.unseen_share * rule.aim)
             )
             wanted = wanted * (counted or drawn) - counted
             self._floor = self._against_surprises(look, rule.aim)
@@ -219,7 +223,8 @@ class SampleRun(Collecting):
         """Draws of the next round where there is a budget to spend: an eighth to learn from, then the rest."""
         if not self.rounds:
             # One game has no other to take draws from. What it would learn, a process over its subsets knows as well.
-            learns = n_games > 1 or self.graph.sizes.max() > self.tuning.nearness_players
+            has_process = self.tuning.few_games > 0 and self.graph.sizes.max() <= self.tuning.nearness_players
+            learns = n_games > 1 or not has_process
             self._learns = bool(learns) and left >= 3 * self.tuning.least_draws * n_games
             return max(left / 8, self.tuning.least_draws * n_games) if self._learns else left
         # What reuse leaves over at the end is too little for a good round.
@@ -330,18 +335,21 @@ class SampleRun(Collecting):
         with ThreadPoolExecutor(1) as beside:
             spread = beside.submit(fit.spread) if self.graph.n_players <= self.tuning.max_spread else None
             variance = fit.variance()
+        draws = self.drawn.n_draws
+        # Fits improve from round to round, and with them what a draw tells; known before anything is drawn.
+        weight = self.drawn.left_to_chance * (draws + sum(r.draws for r in self.rounds)) ** self.tuning.later
         if spread is not None:
-            self._add_spread(spread.result(), self.drawn.left_to_chance)
+            self._add_spread(spread.result(), weight)
         return Round(
-            draws=self.drawn.n_draws,
-            weight=self.drawn.left_to_chance,
+            draws=draws,
+            weight=weight,
             folds=fit.values,
             variance=variance,
             exact=bool(self.drawn.whole.all()),
         )
 
     def _weights(self) -> Floats:
-        """Weights of the rounds, from expected numbers of draws alone.
+        """Weights of the rounds, from numbers of draws alone.
 
         The first round has the poorest fit, and its draws were allocated blindly: it counts only while it is the only
         one. An exact round is the answer.

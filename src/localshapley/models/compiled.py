@@ -51,6 +51,7 @@ class CompiledTrainer(Trainer):
         Maximum number of predictions at once; a batch with more is cut, so that memory stays bounded.
     """
 
+    is_quick = True
     max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
     """Settings other than the default that are reproduced, each with a test of the value."""

@@ -39,6 +39,7 @@ class ForestTrainer(GrowingTrainer):
         "class_weight": lambda value: are_class_weights(value) or value == "balanced_subsample",
     }
     irrelevant = frozenset({"n_jobs", "verbose"})
+    is_quick = False
     kernels = ("grow_forests",)
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:

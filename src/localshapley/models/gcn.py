@@ -105,7 +105,7 @@ class GCNTrainer(CompiledTrainer):
         self._n_threads = cpu_count() if torch_device == "cpu" else min(cpu_count(), LAUNCHERS)
         self._most = batch_size or self._networks.most_together(self._n_threads)
         self.batch_size = TAKEN_APART if self._networks.apart else TAKEN[torch_device]
-        self.is_random = True
+        self.is_random, self.is_quick = True, self._networks.apart
         self.if_silent = "lower the lr"
 
     def train(self, coalitions: Coalitions) -> Trained:

@@ -141,6 +141,7 @@ class HeadTrainer(CompiledTrainer):
         Numbers that the rows and weights of heads trained together may take.
     """
 
+    is_quick = False
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = dict.fromkeys(
         ("hidden", "epochs", "lr", "weight_decay", "encoder", "random_state", "device"), lambda value: True
     )

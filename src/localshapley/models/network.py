@@ -229,6 +229,7 @@ class NetworkTrainer(CompiledTrainer):
         Maximum number of networks trained together; by default what suits the device.
     """
 
+    is_quick = False
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = dict.fromkeys(
         inspect.signature(Network).parameters, lambda value: True
     )

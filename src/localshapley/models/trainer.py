@@ -99,6 +99,8 @@ class Trainer(ABC):
         rounding; None lets the time that trainings take decide.
     is_random : bool
         Whether the model draws random numbers, so that another seed gives other scores.
+    is_quick : bool
+        Whether a training takes so little time that a sampled run had better train more than compute more.
     note : str
         What the user should know about how coalitions are trained.
     if_silent : str
@@ -113,6 +115,7 @@ class Trainer(ABC):
     n_jobs: int = 1
     batch_size: int | None = None
     is_random: bool = False
+    is_quick: bool = False
     note: str = ""
     if_silent: str = ""
     faster: str = ""

@@ -9,8 +9,9 @@ with the square root of the trainings: it is measured at a budget of their own a
 Local-MC draws permutations inside each support and takes marginal differences; the empty coalition and the full
 supports are trained once, no prefix is trained twice within a permutation, and equal supports are one game.
 
-Reference values are exact, or, where supports are too large for that, come from a run of 50 times the trainings.
-Models are trained by scikit-learn and remembered from run to run, which changes no count.
+Reference values are exact, or, where supports are too large for that, come from a run of 50 times the trainings. Scores
+are remembered from run to run, and games played as those of a model that is not compiled: with the settings that take
+the fewest trainings.
 """
 
 from __future__ import annotations

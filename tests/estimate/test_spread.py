@@ -21,8 +21,10 @@ def a_game(n_players=24, n_tests=7, size=12, seed=0):
     return supports, utility, n_players
 
 
-@pytest.fixture(scope="module")
-def runs():
+@pytest.fixture(
+    scope="module", params=[{"budget": 1000}, {"stop": ls.stopping.Trainings(700)}], ids=["one round", "rounds"]
+)
+def runs(request):
     supports, utility, n_players = a_game()
     cache = {}
 
@@ -33,7 +35,7 @@ def runs():
         return cache[key][tests]
 
     return [
-        ls.shapley(supports, cached, n_players, method="sample", budget=1000, seed=seed, progress=False)
+        ls.shapley(supports, cached, n_players, method="sample", seed=seed, progress=False, **request.param)
         for seed in range(150)
     ]
 

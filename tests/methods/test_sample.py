@@ -69,10 +69,11 @@ class TestUnbiased:
         assert np.abs(bias(exact, values)).max() < 4
 
     @pytest.mark.parametrize("tuning", [TUNED, QUICK])
-    def test_several_rounds_together(self, tuning):
-        stop = ls.stopping.Trainings(100)
-        exact, values, stderr, runs = estimates(Sample(tuning), "smooth", None, 200, stop=stop)
-        assert all(len(v.history.trainings) > 2 for v in runs)
+    @pytest.mark.parametrize("goal", [{"stop": ls.stopping.Trainings(300)}, {"tol": 0.1}])
+    def test_several_rounds_together(self, tuning, goal):
+        supports = unequal_supports((8, 9, 10, 11, 12), 30)
+        exact, values, stderr, runs = estimates(Sample(tuning), "smooth", None, 80, supports, 30, **goal)
+        assert all(len(v.history.trainings) > 3 for v in runs)
         assert np.abs(bias(exact, values)).max() < 4
         moving = stderr > 0
         assert 0.92 <= (np.abs(values - exact) <= 1.96 * stderr)[moving].mean() <= 0.98
@@ -245,7 +246,7 @@ class TestAgainstTheFormulas:
 
 class TestSettings:
     @pytest.mark.parametrize("method", [Sample, lambda tuning=None: Auto(easy=0, tuning=tuning)])
-    def test_by_what_a_training_takes_unless_they_are_given_or_there_is_a_budget(self, method):
+    def test_by_what_a_training_takes_unless_they_are_given_or_there_is_but_a_budget(self, method):
         trainer, graph = as_trainer(naive.HashedGame("smooth", 14, 2)), ls.SupportGraph([range(12), range(2, 14)], 14)
 
         def chosen(how, **goal):
@@ -256,16 +257,33 @@ class TestSettings:
         assert chosen(method()) is QUICK
         assert chosen(method(TUNED)) is TUNED
         assert chosen(method(), budget=900) is TUNED  # which is to go as far as it can
+        assert chosen(method(), budget=900, tol=0.5) is QUICK
 
-    def test_compiled_models_are_quick_and_forests_and_networks_are_not(self):
-        from sklearn.ensemble import RandomForestClassifier
+    def test_compiled_models_are_quick_and_forests_are_not(self):
+        from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
         from sklearn.svm import SVC
 
         X, y, X_test, y_test, _ = ls.datasets.load("iris")
-        for model, is_quick in ((SVC(), True), (RandomForestClassifier(3), False), (ls.models.Estimator(SVC()), False)):
-            for more in ({}, {"owners": y}):
-                assert pose(X, y, X_test, y_test, model=model, **more).trainer.is_quick == is_quick
-            assert pose(X, y, cv=3, model=model).trainer.is_quick == is_quick
+        forests = RandomForestClassifier(3, random_state=0), BaggingClassifier(n_estimators=3, random_state=0)
+        for model, is_quick in ((SVC(), True), *((forest, False) for forest in forests)):
+            assert pose(X, y, X_test, y_test, model=model).trainer.is_quick == is_quick
+            for last in (model, make_pipeline(StandardScaler(), model)):  # one trainer, and one for each fold
+                assert pose(X, y, cv=3, model=last).trainer.is_quick == is_quick
+            # Owners join with all their rows at once.
+            assert not pose(X, y, X_test, y_test, model=model, owners=y).trainer.is_quick
+
+    def test_networks_and_heads_are_not(self):
+        pytest.importorskip("torch")
+        from localshapley.models import HeadTrainer, NetworkTrainer
+
+        assert not HeadTrainer.is_quick
+        assert not NetworkTrainer.is_quick
+
+    def test_are_named_by_what_was_changed(self):
+        assert Sample(Tuning(n_folds=2)).title == "Sample(tuning=Tuning(n_folds=2))"
+        assert Sample().title == "sample"
 
     def test_later_rounds_count_more(self):
         graph = ls.SupportGraph([range(30), range(10, 40)], 40)

@@ -285,6 +285,8 @@ def test_devices_agree(graph, hidden, n_classes, kind):
     coalitions, model = draw(data, 100), kind(hidden=hidden, epochs=5)
     here, there = (trainer_of(data, model, graph=graph, device=device) for device in ("cpu", "cuda"))
     assert there._networks.apart == (kind is GCN and hidden < 300)  # a large second layer does not fit into registers
+    assert there.is_quick == there._networks.apart
+    assert not here.is_quick
     difference = np.abs(there.evaluate(coalitions) - here.evaluate(coalitions))
     assert (difference < 1e-4).mean() > 0.99
     # Adam takes a whole step along a slope whose sign is rounding; sums and means have more of these.

@@ -79,8 +79,7 @@ class Merged:
     @cached_property
     def _order(self) -> Ints:
         """Pairs by game and size."""
-        order = order_by(self.stratum)
-        return order
+        return order_by(self.stratum)
 
     @cached_property
     def _indptr(self) -> Ints:

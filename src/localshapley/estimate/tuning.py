@@ -5,10 +5,10 @@ docs/decisions/0006-sampling.md has the measurements behind them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tuning:
     """How rounds are sized, and how draws are fitted.
 
@@ -23,12 +23,12 @@ class Tuning:
     margin : float
         Draws on the way to a target, in units of those that seem to be enough for it.
     later : float
-        Power of the draws until then by which a draw of a later round counts more: fits improve.
+        Power of the draws, up to those of its round, by which a draw of a later round counts more: fits improve.
     unseen_share : float
         Share of a target that is left for what was not drawn.
     n_folds, few_folds, many_folds, few_games : int
         Folds of a round, those where games have fewer than eight draws, and those of up to so many games, which cost
-        little to fit and have a better fit with more folds.
+        little to fit and have a better fit with more folds, and with a process over subsets.
     pooled_ridge, level_ridge, player_ridge : float
         Ridges of the curve over sizes that all games share, of a game's own curve, and of players and slopes (times the
         number of players).
@@ -102,9 +102,13 @@ class Tuning:
     smoothing: float = 0.2
     max_spread: int = 2**18
 
+    def __repr__(self) -> str:
+        changed = (f for f in fields(self) if getattr(self, f.name) != f.default)
+        return f"Tuning({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in changed)})"
+
 
 TUNED = Tuning()
 """The settings that take the fewest trainings."""
 
-QUICK = replace(TUNED, n_folds=2, many_folds=2, few_games=0)
+QUICK = replace(TUNED, n_folds=2, few_games=0)
 """Those that take the least time where a training takes microseconds: two folds, and no process over subsets."""

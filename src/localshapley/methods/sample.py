@@ -37,8 +37,8 @@ class Sample(Method):
     Parameters
     ----------
     tuning : `localshapley.estimate.tuning.Tuning`, optional
-        Settings of the estimator; by default those that take the fewest trainings, or, where these are compiled and
-        there is no budget, the least time.
+        Settings of the estimator. By default those that take the fewest trainings; the least time, where a training
+        takes microseconds (`Trainer.is_quick`) and the run goes to a target.
     """
 
     name = "sample"
@@ -111,8 +111,8 @@ class SampleRun(Collecting):
         eager: bool = False,
     ) -> None:
         self.graph, self.title, self.total = graph, title, settings.budget
-        # A budget is to go as far as it can; a target is to be met soon.
-        self.tuning = tuning or (QUICK if bench.trainer.is_quick and settings.budget is None else TUNED)
+        # A target is to be met soon; a budget alone is to go as far as it can.
+        self.tuning = tuning or (QUICK if bench.trainer.is_quick and settings.rule is not None else TUNED)
         self.strata = Strata(graph)
         has_cells = graph.bundles is not None and bool((graph.tests_per_game > 1).any())
         self.collection = Collection(graph, settings.seed, Cells(graph) if has_cells else None)
@@ -336,7 +336,7 @@ class SampleRun(Collecting):
             spread = beside.submit(fit.spread) if self.graph.n_players <= self.tuning.max_spread else None
             variance = fit.variance()
         draws = self.drawn.n_draws
-        # Fits improve from round to round, and with them what a draw tells; known before anything is drawn.
+        # Fits improve from round to round, and with them what a draw tells. Known before the round draws.
         weight = self.drawn.left_to_chance * (draws + sum(r.draws for r in self.rounds)) ** self.tuning.later
         if spread is not None:
             self._add_spread(spread.result(), weight)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, order_by
 from localshapley.inputs.memory import check_memory
 from localshapley.search.best import EUCLIDEAN
 from localshapley.search.bounds import Arithmetic, UndecidedError, arithmetics
@@ -80,7 +80,7 @@ def by_query(n_queries: int, found: list[tuple[Ints, Ints]]) -> list[Indices]:
     if not found:
         return [np.empty(0, dtype=np.int32)] * n_queries
     query, row = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    order = np.argsort(query, kind="stable")
+    order = order_by(query)
     return np.split(row[order], np.searchsorted(query[order], np.arange(1, n_queries)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Ints
+from localshapley.arrays import Floats, Ints, order_by
 from localshapley.distances import distances
 
 AT_ONCE = 2**18
@@ -23,7 +23,7 @@ def measure(X: Any, queries: Any, row: Ints, query: Ints, metric: Any, params: d
     if metric == "euclidean" and not params and not sparse.issparse(X):
         return _euclidean(X, queries, row, query)
     out = np.empty(len(row))
-    order = np.argsort(query, kind="stable")
+    order = order_by(query)
     for one in np.split(order, np.flatnonzero(np.diff(query[order])) + 1):
         if len(one):
             t = query[one[0]]

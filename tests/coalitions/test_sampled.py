@@ -136,7 +136,7 @@ def test_batches_carry_every_game_and_test_row_of_their_subsets(supports, size):
 @pytest.mark.parametrize("n_cores", [1, 2, 40])
 @pytest.mark.parametrize("n_batches", [1, 3])
 def test_threads_take_the_same_batches(monkeypatch, n_batches, n_cores):
-    monkeypatch.setattr(sampled, "cpu_count", lambda: n_cores)
+    monkeypatch.setattr(sampled, "cores", lambda: n_cores)
     graph = SupportGraph([[0, 1, i] for i in range(2, 12 if n_batches == 1 else 202)])  # many: batches run out of room
     subsets = [np.array(s, dtype=np.int32) for s in ([0], [2], [1, 3], [0, 1], [0, 1, 4], [1])]
     found = []

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import cpu_count, effective_n_jobs
+from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms
-from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import Floats, Ints, Masks, offsets
 from localshapley.compiling import Stopwatch, announcing_compilation
@@ -25,6 +24,7 @@ from localshapley.distances import check_metric, distances, metric_of
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.inputs.task import Task
+from localshapley.inputs.threads import cores, unthreaded_blas
 from localshapley.models.compiled import plain
 from localshapley.problem.checking import Checked, check
 from localshapley.progress import Progress, ProgressSetting
@@ -214,11 +214,11 @@ def _over_blocks(
     size = max(1, min(max_distances // n_rows, 128))
     blocks = [slice(start, min(start + size, n_tests)) for start in range(0, n_tests, size)]
     values = np.zeros(n_rows)
-    n_threads = cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
+    n_threads = cores() if n_jobs is None else effective_n_jobs(n_jobs)
     with (
         announcing_compilation(progress),
         Progress(progress, n_tests, "valuing by test rows") as bar,
-        threadpool_limits(1),  # blocks already run in parallel
+        unthreaded_blas(),  # blocks already run in parallel
         ThreadPoolExecutor(n_threads) as threads,
     ):
         for start in range(0, len(blocks), n_threads):

@@ -6,14 +6,13 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-from joblib import cpu_count
 from scipy.special import gammaln
 
 from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, max_by, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.cells import Cells
 from localshapley.games import SupportGraph
-from localshapley.inputs.threads import in_threads
+from localshapley.inputs.threads import cores, in_threads
 
 SHARED = 2**13
 """Rows from which on threads share the work of listing their games."""
@@ -187,7 +186,7 @@ class Collection:
 
     def _fill_in_threads(self, first: int, stop: int, room: int) -> list[Filled]:
         """The same rows in parts; nothing if there is too little room for all of them."""
-        n_parts = cpu_count()
+        n_parts = cores()
         cuts = np.linspace(first, stop, n_parts + 1).astype(int).tolist()
         filled = in_threads(lambda cut: self._fill(*cut, 2 * room // n_parts), pairwise(cuts))
         n_entries = max(sum(len(part.games) for part in filled), sum(len(part.tests) for part in filled))

@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.polynomial import legendre
-from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import AnyArray, Floats, Ints, Singles
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.ordered import Ordered
 from localshapley.estimate.tuning import Tuning
-from localshapley.inputs.threads import in_threads
+from localshapley.inputs.threads import in_threads, unthreaded_blas
 
 STEEPNESS = 2.0, 6.0
 """Of the curves, where scores run from −1 to 1."""
@@ -86,7 +85,7 @@ class Bending:
             self._add_values(by_game[game], values, variance)
 
         # One thread for each product: the same sums, whatever the number of cores.
-        with threadpool_limits(1):
+        with unthreaded_blas():
             for f, curves in enumerate(in_threads(lambda f: self._fit(f, left[f], chosen), range(len(left)))):
                 for curve in curves:
                     by_game.setdefault(curve.game, {})[f] = curve
@@ -318,7 +317,7 @@ def straightened(
         shift[here] = (left - curve.at(sums[here], position[here])) / slope - left
         weight[here] *= slope * slope
 
-    with threadpool_limits(1) if curves else nullcontext():
+    with unthreaded_blas() if curves else nullcontext():
         in_threads(straighten, curves)
     return shift, weight
 

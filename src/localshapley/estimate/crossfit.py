@@ -9,16 +9,13 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import cpu_count
 from scipy import sparse
-from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import Floats, Ints, SubsetArrays
 from localshapley.bundles import Bundles
@@ -29,7 +26,7 @@ from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
 from localshapley.estimate.ordered import Ordered, pooled_levels
 from localshapley.estimate.tuning import TUNED, Tuning
-from localshapley.inputs.threads import in_threads
+from localshapley.inputs.threads import beside, cores, in_threads, unthreaded_blas
 
 if TYPE_CHECKING:
     from localshapley.kernels import surrogate
@@ -163,7 +160,7 @@ class CrossFit:
         out = np.stack([bundles.sums(pairs, np.where(known, half, 0.0), bundle) for half in halves])
         shared = np.flatnonzero(~alone & (graph.sizes > 0)).tolist()
         merged = Merged(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
-        with threadpool_limits(1) if shared else nullcontext():  # the same sums, whatever the number of cores
+        with unthreaded_blas() if shared else nullcontext():  # the same sums, whatever the number of cores
             for game in shared:
                 here = slice(graph.indptr[game], graph.indptr[game + 1])
                 own, found = merged.values(game, [half[here] for half in halves])
@@ -188,9 +185,8 @@ class CrossFit:
         graph, drawn, tuning = self._graph, self._drawn, self._tuning
         collection, strata = drawn.collection, drawn.strata
         of_strata = pooled_levels(strata, gain)
-        with ThreadPoolExecutor(1) as beside:
-            log_own = beside.submit(drawn.log_own_inclusion, self._row, self._stratum)
-            ordered = Ordered.of(drawn, (self._row, self._stratum), self._log_pi, y, of_strata, tuning)
+        log_own = beside(drawn.log_own_inclusion, self._row, self._stratum)
+        ordered = Ordered.of(drawn, (self._row, self._stratum), self._log_pi, y, of_strata, tuning)
         pairs, where, stratum = ordered.pairs, ordered.where, ordered.stratum
         if before is None:
             start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))
@@ -206,25 +202,24 @@ class CrossFit:
         given = graph.arrays, (collection.indptr, collection.players)
         own = log_own.result(), drawn.folds, drawn.before
         parts = self._parts(pairs[0])
-        with ThreadPoolExecutor(cpu_count()) as threads:
 
-            def each(work: Callable[..., None], *arguments: Any) -> None:
-                """Work on all games, a part of them at a time."""
-                list(threads.map(lambda part: work(*part, *given, *arguments), parts))
+        def each(work: Callable[..., None], *arguments: Any) -> None:
+            """Work on all games, a part of them at a time."""
+            in_threads(lambda part: work(*part, *given, *arguments), parts)
 
-            shift = np.zeros((1, len(scores)))
-            starts = tuple(of_games[None] for of_games in before.fitted)
-            each(leave_surrogates, pairs, np.ones(len(scores), dtype=np.int32), starts, shift)
-            said = lines[-1].take(stratum) - shift[0]
-            curves = [curve for curve in before.curves if not has_process[curve.game]]
-            bent, weight = straightened(curves, pairs, said, scores)
-            straight = *pairs[:3], weight, pairs[4]
-            begun = targets, shift[0] + bent, before.fitted
-            each(fit_surrogates, straight, begun, own, settings, (*fitted, values))
-            each(leave_surrogates, pairs, ordered.wanted, fitted, targets)
-            bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning)
-            curved, self._wandering, curves = bending.subtract(targets, ~has_process)
-            each(correct_values, pairs, ordered.wanted, targets, own, values, residual)
+        shift = np.zeros((1, len(scores)))
+        starts = tuple(of_games[None] for of_games in before.fitted)
+        each(leave_surrogates, pairs, np.ones(len(scores), dtype=np.int32), starts, shift)
+        said = lines[-1].take(stratum) - shift[0]
+        curves = [curve for curve in before.curves if not has_process[curve.game]]
+        bent, weight = straightened(curves, pairs, said, scores)
+        straight = *pairs[:3], weight, pairs[4]
+        begun = targets, shift[0] + bent, before.fitted
+        each(fit_surrogates, straight, begun, own, settings, (*fitted, values))
+        each(leave_surrogates, pairs, ordered.wanted, fitted, targets)
+        bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning)
+        curved, self._wandering, curves = bending.subtract(targets, ~has_process)
+        each(correct_values, pairs, ordered.wanted, targets, own, values, residual)
         residual[where] = residual.copy()
         values += near
         values += curved
@@ -235,7 +230,7 @@ class CrossFit:
     def _parts(self, pair_indptr: Ints) -> list[tuple[int, int]]:
         """Games, cut into parts of about the same work."""
         work = np.cumsum(np.diff(pair_indptr) * self._graph.sizes, dtype=np.float64)
-        cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cpu_count() + 1)[1:-1])
+        cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cores() + 1)[1:-1])
         return list(pairwise(np.unique([0, *cuts, self._graph.n_games]).tolist()))
 
     def _variance_of(self, residual: Floats, y: Floats, gain: Floats) -> Floats:

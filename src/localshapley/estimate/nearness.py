@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import legendre
-from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import Tuning
-from localshapley.inputs.threads import in_threads
+from localshapley.inputs.threads import in_threads, unthreaded_blas
 
 
 def subtract_nearness(
@@ -55,7 +54,7 @@ def subtract_nearness(
     games = np.flatnonzero(has_process).tolist()
     if games:
         # One thread for each product: the same sums, whatever the number of cores.
-        with threadpool_limits(1):
+        with unthreaded_blas():
             in_threads(fit, games)
     return values, has_process
 

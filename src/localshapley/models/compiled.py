@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import cpu_count, effective_n_jobs
+from joblib import effective_n_jobs
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
@@ -18,6 +17,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.data import numbers_in
 from localshapley.inputs.numbers import extremes
 from localshapley.inputs.task import UNKNOWN, Task
+from localshapley.inputs.threads import cores, in_threads
 from localshapley.models.cluster import n_processes, on_cluster
 from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.models.weights import cover_coalitions
@@ -67,7 +67,7 @@ class CompiledTrainer(Trainer):
         self._codes = np.zeros(len(task.y), dtype=np.int64) if task.codes is None else plain(task.codes, np.int64)
         # Threads here; on a cluster (joblib's backend is then Dask) one process for each core.
         self.n_jobs = n_processes(n_jobs) if on_cluster() else 1
-        self._n_threads = 1 if self.n_jobs > 1 else cpu_count() if n_jobs is None else effective_n_jobs(n_jobs)
+        self._n_threads = 1 if self.n_jobs > 1 else cores() if n_jobs is None else effective_n_jobs(n_jobs)
 
     @classmethod
     def is_usable_for(cls, estimator: Any, task: Task) -> Usable:
@@ -129,11 +129,10 @@ class CompiledTrainer(Trainer):
             if len(todo):
                 work(todo)
             return
-        with self._threads() as threads:
-            list(threads.map(work, np.array_split(todo, n_parts)))
+        self._in_own_threads(work, np.array_split(todo, n_parts))
 
-    def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._n_threads)
+    def _in_own_threads(self, work: Callable[[Ints], None], parts: list[Ints]) -> None:
+        in_threads(work, parts, self._n_threads)
 
 
 def plain(array: Any, dtype: Any = np.float64) -> AnyArray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -166,8 +165,9 @@ class HeadTrainer(CompiledTrainer):
     def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = TOGETHER) -> None:
         super()._in_threads(work, todo, least)
 
-    def _threads(self) -> ThreadPoolExecutor:
-        return torch_threads(self._n_threads)
+    def _in_own_threads(self, work: Callable[[Ints], None], parts: list[Ints]) -> None:
+        with torch_threads(self._n_threads) as threads:
+            list(threads.map(work, parts))
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         import torch

@@ -11,10 +11,9 @@ from threading import local
 from typing import Any, Protocol
 
 import numpy as np
-from joblib import cpu_count
-from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.inputs.threads import cores, unthreaded_blas
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.search.bounds import Arithmetic
 
@@ -62,7 +61,7 @@ def scan(X: AnyArray, chunks: Sequence[Chunk], arithmetic: Arithmetic, n_queries
             for chunk in chunks:
                 chunk.scan(*block, start)
         return
-    with threadpool_limits(1), ThreadPoolExecutor(cpu_count()) as threads, bar_of(len(X)) as bar:
+    with unthreaded_blas(), ThreadPoolExecutor(cores()) as threads, bar_of(len(X)) as bar:
         ahead = threads.submit(ready, 0)
         for start in range(0, len(X), ROWS):
             block = ahead.result()
@@ -75,7 +74,7 @@ def scan(X: AnyArray, chunks: Sequence[Chunk], arithmetic: Arithmetic, n_queries
 
 def chunks_of(n_queries: int, most: int = QUERIES) -> list[slice]:
     """Queries in chunks of about equal size, as many as keep all threads busy."""
-    n_threads = cpu_count()
+    n_threads = cores()
     n_chunks = min(n_threads * -(-n_queries // (most * n_threads)), n_queries)
     ends = np.linspace(0, n_queries, n_chunks + 1).astype(int).tolist()
     return [slice(start, end) for start, end in pairwise(ends)]

@@ -33,6 +33,17 @@ def test_threads_switch_sooner_only_meanwhile():
         sys.setswitchinterval(before)
 
 
+def test_whoever_ends_last_leaves_the_interpreter_as_the_first_found_it():
+    before = sys.getswitchinterval()
+    first, second = switching_soon(), switching_soon()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert sys.getswitchinterval() == pytest.approx(SOON)
+    second.__exit__(None, None, None)
+    assert sys.getswitchinterval() == before
+
+
 def test_threads_are_kept():
     def idents() -> list[int]:
         gate = threading.Barrier(2)  # so that both are at work

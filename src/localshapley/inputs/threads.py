@@ -81,12 +81,26 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _Switching:
+    """How many wait for threads that switch soon, and what the first of them found."""
+
+    lock = threading.Lock()
+    n = 0
+    before = 0.0
+
+
 @contextmanager
 def switching_soon() -> Iterator[None]:
     """While many threads do short work, none waits long for the interpreter in between."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SOON))
+    with _Switching.lock:
+        if _Switching.n == 0:
+            _Switching.before = sys.getswitchinterval()
+            sys.setswitchinterval(min(_Switching.before, SOON))
+        _Switching.n += 1
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        with _Switching.lock:
+            _Switching.n -= 1
+            if _Switching.n == 0:
+                sys.setswitchinterval(_Switching.before)

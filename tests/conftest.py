@@ -22,6 +22,7 @@ WAYS = {
     "chromium": "a browser: install chromium",
     "playwright": "a browser: install chromium",
     "CUDA": "a GPU: run where PyTorch finds CUDA",
+    "torch_geometric": "PyTorch Geometric: pip install torch_geometric",
     "torch": "PyTorch: pip install 'localshapley[torch]'",
     **dict.fromkeys(("xgboost", "lightgbm", "catboost"), "boosting libraries: pip install 'localshapley[boosting]'"),
     "faiss": "faiss: pip install 'localshapley[approximate]'",

@@ -305,6 +305,39 @@ def test_programs_give_the_same_bits_in_any_company(graph):
     np.testing.assert_array_equal(many, one)
 
 
+@pytest.mark.parametrize("graph", ["induced", "full"])
+@pytest.mark.gpu
+def test_programs_cut_out_what_the_walk_does(graph):
+    data = make(5, n_nodes=200, n_edges=300)
+    hubs = np.array([(hub, node) for hub in (data.train[0], data.test[0]) for node in range(0, 200, 2)])
+    data.adjacency = read_edges(np.concatenate([data.pairs, hubs]), 200)
+    coalitions, model = draw(data, 20), GCN(epochs=3)
+    here, there = (trainer_of(data, model, graph=graph, device=device) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(there.evaluate(coalitions), here.evaluate(coalitions), atol=1e-5)
+
+    from localshapley.kernels.receptive import walk
+
+    nodes, tests = here._nodes[coalitions.players], here._tests[coalitions.tests]
+    reach = there._networks._reach
+    brought = np.add.reduceat(reach[nodes], coalitions.indptr[:-1])
+    entries = np.diff(here._networks._graph.features.indptr)
+    for wanted_indptr, wanted in ((coalitions.indptr, nodes), (coalitions.test_indptr, tests)):
+        if wanted is tests:
+            brought = brought + np.add.reduceat(reach[tests], coalitions.test_indptr[:-1])
+        field = walk(coalitions.indptr, nodes, wanted_indptr, wanted, here._networks._graph)
+        for c, (rows, links, features) in enumerate(brought):
+            seen = field.rows[field.row_indptr[c] : field.row_indptr[c + 1]]
+            seen = seen[seen >= 0]
+            hidden = field.hidden_indptr[c : c + 2]
+            if graph == "full":
+                n_links = np.diff(field.outer.indptr[wanted_indptr[c : c + 2]])[0]
+            else:
+                n_links = np.diff(field.near.indptr[hidden] - hidden)[0]  # each row begins with the bias
+            assert len(seen) <= rows
+            assert 2 * n_links <= links
+            assert entries[seen].sum() <= features
+
+
 # Values
 
 

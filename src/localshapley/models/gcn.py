@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 GRAPHS = ("induced", "full")
 LAUNCHERS = 16
 """Threads that cut out graphs and launch work on a GPU; more would wait for each other."""
+LAUNCHERS_APART = 6
+"""The same where programs cut out graphs: enough to launch the next and score the last while the GPU computes."""
 TAKEN = {"cpu": 1024, "cuda": 2**15}
 """Coalitions that the trainer is given at a time."""
 TAKEN_APART = 2**17
@@ -102,7 +104,8 @@ class GCNTrainer(CompiledTrainer):
         self._nodes, self._tests = data.train.astype(np.int32), data.test.astype(np.int32)
         self._scored = scored.indptr.astype(np.int64), scored.indices.astype(np.int32)
         self.name = f"{type(model).__name__} (batched, {torch_device})"
-        self._n_threads = cpu_count() if torch_device == "cpu" else min(cpu_count(), LAUNCHERS)
+        launchers = LAUNCHERS_APART if self._networks.apart else LAUNCHERS
+        self._n_threads = cpu_count() if torch_device == "cpu" else min(cpu_count(), launchers)
         self._most = batch_size or self._networks.most_together(self._n_threads)
         self.batch_size = TAKEN_APART if self._networks.apart else TAKEN[torch_device]
         self.is_random, self.is_quick = True, self._networks.apart
@@ -111,11 +114,24 @@ class GCNTrainer(CompiledTrainer):
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
         with one_thread_each():
-            if not self._networks.apart:
-                return self._train_merged(coalitions)
-            parts = coalitions.parts(-(-len(coalitions) // self._most))
-            with switching_soon(), torch_threads(self._n_threads) as threads:
-                return Trained.joined(list(threads.map(self._train_merged, parts)), [len(part) for part in parts])
+            return self._train_apart(coalitions) if self._networks.apart else self._train_merged(coalitions)
+
+    def _train_apart(self, coalitions: Coalitions) -> Trained:
+        """Train parts in threads, the largest coalitions first: a GPU would wait long for one that came last."""
+        scores = np.empty(len(coalitions.tests))
+
+        def train(piece: Ints) -> Trained:
+            indptr, rows = _ranges(coalitions.indptr, piece)
+            test_indptr, where = _ranges(coalitions.test_indptr, piece)
+            part = Coalitions(indptr, coalitions.players[rows], test_indptr, coalitions.tests[where])
+            trained = self._train_merged(part)
+            scores[where] = trained.scores
+            return trained
+
+        pieces = _pieces(coalitions, -(-len(coalitions) // self._most))
+        with switching_soon(), torch_threads(self._n_threads) as threads:
+            parts = list(threads.map(train, pieces))
+        return replace(Trained.joined(parts, [len(piece) for piece in pieces]), scores=scores)
 
     def _train_merged(self, coalitions: Coalitions) -> Trained:
         """Train each coalition once for all its test nodes, and sum their scores by test."""
@@ -142,9 +158,12 @@ class GCNTrainer(CompiledTrainer):
 
     def _train_together(self, coalitions: Coalitions, piece: Ints, out: Floats) -> None:
         """Train a batch; one that does not fit into the device's memory is halved."""
-        indptr, rows = _ranges(coalitions.indptr, piece)
-        test_indptr, where = _ranges(coalitions.test_indptr, piece)
-        players, tests = coalitions.players[rows], coalitions.tests[where]
+        where: Any = slice(None)
+        indptr, players, test_indptr, tests = coalitions.arrays
+        if len(piece) < len(coalitions) or not self._networks.apart:
+            indptr, rows = _ranges(indptr, piece)
+            test_indptr, where = _ranges(test_indptr, piece)
+            players, tests = players[rows], tests[where]
         found = self._networks.predict(
             indptr, self._nodes[players], self._codes[players], test_indptr, self._tests[tests]
         )
@@ -203,6 +222,14 @@ def _features(model: GraphModel, closed: sparse.csr_array, X: sparse.csr_array, 
     else:
         parts, joined = [X] * model.n_blocks, sparse.block_diag
     return sparse.csr_array(parts[0] if len(parts) == 1 else joined(parts, format="csr"))
+
+
+def _pieces(coalitions: Coalitions, n: int) -> list[Ints]:
+    """Coalitions in `n` pieces of about as many players and tests each, the largest coalitions first."""
+    sizes, n_tests = np.diff(coalitions.indptr), np.diff(coalitions.test_indptr)
+    order = np.argsort(np.minimum(sizes, 2**16 - 1).astype(np.uint16), kind="stable")[::-1]  # two bytes sort faster
+    before = offsets((sizes + n_tests)[order])
+    return np.split(order, np.searchsorted(before, before[-1] * np.arange(1, n) / n))
 
 
 def _ranges(indptr: Ints, which: Ints) -> tuple[Ints, Ints]:

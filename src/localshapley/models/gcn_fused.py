@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 import triton
+from scipy import sparse
 from torch import Tensor
 
-from localshapley.arrays import AnyArray, Ints
-from localshapley.kernels.receptive import Field, Graph, transpose
+from localshapley.arrays import AnyArray, Indices, Ints
+from localshapley.kernels.receptive import Graph
 from localshapley.models.gcn_networks import Networks
-from localshapley.models.gcn_programs import HEADER, train_networks
+from localshapley.models.gcn_programs import train_networks
 
 if TYPE_CHECKING:
     from localshapley.models.gcn import GCN
 
+TOGETHER = 2048
+"""Networks that are launched together: enough to make the CPU's part small, few enough to score some meanwhile."""
 PROGRAMS = 8
 """Networks that a multiprocessor trains at a time: while one waits for memory, others compute."""
 WARPS = 4
@@ -36,8 +39,8 @@ LARGEST = 4096
 class FusedNetworks(Networks):
     """Networks whose steps are all taken by one program each, on a GPU.
 
-    A network's weights, its moments and what it computes stay in the memory of its program, small enough for the
-    cache; nothing but the graphs that were cut out and the probabilities is moved.
+    The graph lies on the GPU, and a program cuts out what its network sees. A network's weights, its moments and what
+    it computes stay in the memory of its program; nothing but coalitions and probabilities is moved.
     """
 
     apart = True
@@ -51,7 +54,11 @@ class FusedNetworks(Networks):
         self._start, self._end = (_wider(w[order], graph.n_features, hidden) for w in (self._first, self._decayed))
         self._last = _wider(self._second, hidden, width)
         indptr, indices, data = graph.features
-        self._features = [self._tensor(a) for a in (indptr.astype(np.int32), columns[indices], data)]
+        features = indptr.astype(np.int32), columns[indices], data
+        neighbours = 2 * graph.nodes + graph.always[graph.nodes]
+        self._inputs = [self._tensor(a) for a in (graph.indptr.astype(np.int32), neighbours, *features)]
+        self._reach = _reach(graph)
+        self._largest = np.array([len(graph.always), 2 * len(graph.nodes), len(indices)])
         self._rates = self._tensor(_rates(model))
         self._streams: SimpleQueue[Any] = SimpleQueue()
 
@@ -60,20 +67,34 @@ class FusedNetworks(Networks):
         """Whether the second layer is small enough."""
         return _padded(hidden) * _padded(n_classes) <= LARGEST
 
-    def _probabilities(self, field: Field, scored: Field, indptr: Ints, codes: Ints, test_indptr: Ints) -> Tensor:
-        (n_rows, n_wanted, n_entries), ints, floats = _pack(self._graph, field, scored, indptr, codes, test_indptr)
-        n, n_columns, hidden = len(indptr) - 1, self._graph.n_features, self._start.shape[1]
-        room = 3 * n_columns + 2 * n_rows + n_wanted + -(-n_entries // hidden)  # rows of hidden units
-        int_room = 5 * n_columns + n_entries
+    def most_together(self, n_threads: int) -> int:
+        """Networks that each of `n_threads` threads should train together."""
+        return TOGETHER
+
+    def _probabilities(self, indptr: Ints, nodes: Indices, codes: Ints, test_indptr: Ints, tests: Indices) -> Tensor:
+        n, n_nodes, n_columns = len(indptr) - 1, len(self._graph.always), self._graph.n_features
+        hidden, n_wanted = self._start.shape[1], int(np.diff(indptr).max())
+        trained, scored = (
+            sparse.csr_array((np.ones(len(a), dtype=np.int64), a, begin), shape=(n, n_nodes)) @ self._reach
+            for a, begin in ((nodes, indptr), (tests, test_indptr))
+        )
+        most = (trained + scored * [1, 1, 0]).max(axis=0)  # features are listed by column for training alone
+        n_rows, n_links, n_entries = np.minimum(most, self._largest).tolist()
+        n_classes = self._last.shape[1]
+        # Rows of hidden units, and whole numbers, that a program needs for the largest of these networks.
+        room = 3 * n_columns + 2 * n_rows + n_wanted + n_classes + 2 + -(-(n_entries + n_rows) // hidden)
+        int_room = 5 * n_columns + n_entries + n_nodes + 5 * n_rows + n_links
         n_programs = self._n_programs(n, 4 * (room * hidden + int_room))
+        order = np.argsort(-trained[:, 2])
+        batch = np.concatenate([order, indptr, test_indptr, nodes, codes, tests], dtype=np.int32, casting="same_kind")
         with self._stream():
-            out = self._empty(int(test_indptr[-1]) * self._n_classes)
+            out = self._empty(len(tests) * self._n_classes)
             train_networks[(n_programs,)](
-                *self._features, self._start, self._end, self._last, self._rates,
-                self._tensor(ints), self._tensor(floats), self._empty(n_programs * room * hidden),
-                self._empty(n_programs * int_room, torch.int32), self._empty(1, torch.int32).zero_(), out,
-                n, n_columns, room, int_room, n_rows, n_wanted, self._model.weight_decay, self._model.epochs,
-                n_classes=self._n_classes, shared=bool(self._graph.shared), H=hidden, C=self._last.shape[1],
+                *self._inputs, self._start, self._end, self._last, self._rates, self._tensor(batch),
+                self._empty(n_programs * room * hidden), self._empty(n_programs * int_room, torch.int32),
+                self._empty(1, torch.int32).zero_(), out, n, len(nodes), n_nodes, n_columns, room, int_room, n_rows,
+                n_wanted, n_entries, self._model.weight_decay, self._model.epochs,
+                n_classes=self._n_classes, shared=bool(self._graph.shared), H=hidden, C=n_classes,
                 B=max(1, TILE // hidden), K=max(16, TILE // hidden), W=128 * WARPS, U=UNROLLED,
                 num_warps=WARPS, maxnreg=REGISTERS,
             )  # fmt: skip
@@ -115,34 +136,19 @@ def _rates(model: GCN) -> AnyArray:
     return np.column_stack([model.lr / (1 - 0.9**steps), 1 / np.sqrt(1 - 0.999**steps)]).astype(np.float32)
 
 
-def _pack(
-    graph: Graph, field: Field, seen: Field, indptr: Ints, codes: Ints, test_indptr: Ints
-) -> tuple[tuple[int, int, int], AnyArray, AnyArray]:
-    """Everything about a batch as one array of whole numbers, which begins with its header, and one of floats.
+def _reach(graph: Graph) -> AnyArray:
+    """Most rows, neighbours of rows and entries of features that each wanted node or member brings into a network.
 
-    Also the largest numbers of rows, of wanted nodes and of feature entries of one network.
+    Neighbours count twice, for a matrix and its transpose. What members see are members, and nodes that are always
+    there; the way to one of the latter leads over such nodes alone, or begins anew at another member.
     """
+    closed = sparse.csr_array((np.ones_like(graph.nodes, dtype=np.int64), graph.nodes, graph.indptr))
     entries = np.diff(graph.features.indptr)
-    n_entries = np.zeros(len(indptr), dtype=np.int64)
-    n_entries[1:] = np.cumsum(np.where(field.rows >= 0, entries[field.rows], 0))[field.row_indptr[1:] - 1]
-    cost = np.diff(n_entries)
-    n_hidden, n_rows = field.hidden_indptr[-1], len(field.rows)
-    near_t = transpose(field.near, n_rows) if len(field.near.data) else field.near
-    outer_t = transpose(field.outer, n_hidden)
-    matrices = (field.near, near_t, field.outer, outer_t, seen.near, seen.outer)
-    arrays = [part for m in matrices for part in (m.indptr, m.indices)]
-    arrays += [field.row_indptr, field.hidden_indptr, indptr, field.rows, codes]
-    arrays += [seen.row_indptr, seen.hidden_indptr, test_indptr, seen.rows, np.argsort(-cost, kind="stable")]
-    at = HEADER + np.concatenate([[0], np.cumsum([len(a) for a in arrays])])
-    data_at = np.concatenate([[0], np.cumsum([len(m.data) for m in matrices])])
-    ints = np.empty(at[-1], dtype=np.int32)
-    ints[:18] = np.column_stack([at[0:12:2], at[1:12:2], data_at[:-1]]).ravel()
-    ints[18:HEADER] = at[12:-1]
-    np.concatenate(arrays, out=ints[HEADER:], casting="same_kind")
-    floats = np.concatenate([m.data for m in matrices])
-    largest = max(np.diff(f.row_indptr).max() for f in (field, seen))
-    largest = max(largest, *(np.diff(f.hidden_indptr).max() for f in (field, seen)))
-    return (int(largest), int(np.diff(indptr).max()), int(cost.max())), ints, floats
+    if graph.shared:
+        return np.column_stack([graph.n_next, 2 * graph.n_next, closed @ entries])
+    second, second_entries = (closed @ (graph.always * (closed @ (graph.always * a))) for a in (1, entries))
+    links = 2 * (graph.n_always + second + graph.n_next)
+    return np.column_stack([1 + second, links, entries + second_entries])
 
 
 def _by_frequency(graph: Graph) -> AnyArray:

@@ -74,10 +74,8 @@ class Networks:
         test_indptr, tests : arrays
             Nodes to score of each coalition (CSR).
         """
-        field = walk(indptr, nodes, indptr, nodes, self._graph)
-        scored = walk(indptr, nodes, test_indptr, tests, self._graph)
         try:
-            return self._probabilities(field, scored, indptr, codes, test_indptr).cpu().numpy()
+            return self._probabilities(indptr, nodes, codes, test_indptr, tests).cpu().numpy()
         except torch.cuda.OutOfMemoryError as error:
             if len(indptr) == 2:
                 raise TrainingError(f"the GPU has too little memory to train one coalition: {error}") from error
@@ -85,7 +83,9 @@ class Networks:
         return None
 
     @torch.no_grad()
-    def _probabilities(self, field: Field, scored: Field, indptr: Ints, codes: Ints, test_indptr: Ints) -> Tensor:
+    def _probabilities(self, indptr: Ints, nodes: Indices, codes: Ints, test_indptr: Ints, tests: Indices) -> Tensor:
+        field = walk(indptr, nodes, indptr, nodes, self._graph)
+        scored = walk(indptr, nodes, test_indptr, tests, self._graph)
         features, column_indptr, columns = learnt_features(field, self._graph)
         seen = seen_features(scored, self._graph, column_indptr, columns)
         first, second, bias = self._train(field, features, columns, indptr, codes)

@@ -194,7 +194,8 @@ class CrossFit:
         common = np.vstack([ordered.pooled, before.pooled]) @ of_strata.T
         lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2 + common
         scores = collection.scores[self._inner[where]]
-        targets = np.stack(in_threads(lambda line: scores - line.take(stratum), lines[:-1]))
+        targets = np.empty((drawn.n_folds, len(scores)))
+        in_threads(lambda f: np.subtract(scores, lines[f].take(stratum), out=targets[f]), range(drawn.n_folds))
         values, residual = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(y))
         fitted = np.zeros((drawn.n_folds, graph.n_games, N_LEVELS)), np.zeros((*values.shape, 2))
         settings = tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.polynomial import legendre
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, max_by, offsets, order_by
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, max_by, order_by
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import Tuning
@@ -77,7 +77,7 @@ class Ordered:
         where = order_by(stratum)
         given = row, stratum, weight, alone, wanted, bends
         row, stratum, weight, alone, wanted, bends = in_threads(lambda array: array[where], given)
-        indptr = offsets(np.bincount(strata.game[stratum], minlength=drawn.collection.graph.n_games))
+        indptr = np.searchsorted(stratum, strata.indptr)
         in_order = indptr, row, strata.position[stratum], weight, -strata.log_subsets[stratum]
         return cls(where, in_order, stratum, alone, wanted, bends, pooled)
 

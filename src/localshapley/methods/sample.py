@@ -237,7 +237,10 @@ class SampleRun(Collecting):
         """
         collection, strata = self.collection, self.strata
         before = collection.n_rows
-        known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
+        if self.rounds:
+            known = self._fit.known
+        else:
+            known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
         unknown = np.maximum(strata.n_subsets - known, 0.0)
         none_drawn = np.zeros((len(unknown), self.tuning.few_folds), dtype=np.int32)
         self.drawn = Drawn(strata, collection, self.drawn.full, before, known, unknown, unknown, none_drawn)

@@ -1,13 +1,15 @@
 """Models that clean their training data first."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, make_classification
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -171,6 +173,44 @@ def test_no_class_is_emptied():
 def test_bad_settings(noisy, settings, message):
     with pytest.raises(ls.InvalidArgumentError, match=message):
         ls.CleanClassifier(KNeighborsClassifier(), **settings).fit(*noisy[:2])
+
+
+@pytest.mark.parametrize(
+    ("clean", "message"),
+    [
+        (ls.CleanClassifier(Ridge()), "CleanClassifier got Ridge, which is a regressor; use CleanRegressor"),
+        (
+            ls.CleanRegressor(make_pipeline(StandardScaler(), GaussianNB())),
+            "got GaussianNB, which is a classifier; use CleanClassifier",
+        ),
+    ],
+)
+def test_the_wrong_kind_of_model_is_refused(noisy, clean, message):
+    with pytest.raises(ls.InvalidArgumentError, match=message):
+        clean.fit(*noisy[:2])
+
+
+@pytest.mark.parametrize("action", ["drop", "weight"])
+def test_rows_are_kept_where_coalitions_learn_nothing_from_features(action):
+    X, y = make_classification(150, 4, n_redundant=0, weights=[0.85], class_sep=1.5, flip_y=0, random_state=0)
+    model = HistGradientBoostingClassifier(max_iter=5)
+    with pytest.warns(ls.LocalShapleyWarning, match=r"all rows were kept.*min_samples_leaf=20.*model='knn'"):
+        clean = ls.CleanClassifier(model, action=action, budget=600).fit(X, y)
+    assert clean.kept_.all()
+    assert (clean._weights(clean.valuation_, y) < 1).any()  # else there would be nothing to keep
+    np.testing.assert_array_equal(clean.predict_proba(X), model.fit(X, y).predict_proba(X))
+
+
+def test_a_valuation_can_be_watched_and_limited(noisy):
+    X, y = noisy[0][:40], noisy[1][:40]
+    seen = []
+    model = RidgeClassifierCV()
+    clean = ls.CleanClassifier(model, max_seconds=1, tol=1e-9, progress=lambda done, total: seen.append(done))
+    with warnings.catch_warnings(action="ignore"):
+        clean = clone(clean).fit(X, y)
+    assert seen[-1] > 0
+    assert "1 s" in clean.valuation_.stopped
+    assert clean.get_params(deep=False)["max_seconds"] == 1
 
 
 def test_unfitted():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
@@ -16,9 +16,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from localshapley.api import value
 from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
+from localshapley.inputs.boosting import NOTHING_FROM_FEATURES
 from localshapley.inputs.indexes import check_order
-from localshapley.inputs.model import check_estimator
+from localshapley.inputs.model import check_estimator, final_step
 from localshapley.inputs.named import named
+from localshapley.progress import ProgressSetting
 from localshapley.valuation import Valuation
 
 ACTIONS = ("drop", "weight")
@@ -44,8 +46,10 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         scoring: Any = None,
         budget: int | None = None,
         tol: float | None = None,
+        max_seconds: float | None = None,
         seed: int = 0,
         n_jobs: int | None = None,
+        progress: ProgressSetting = None,
     ) -> None:
         self.estimator = estimator
         self.model = model
@@ -56,8 +60,10 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.scoring = scoring
         self.budget = budget
         self.tol = tol
+        self.max_seconds = max_seconds
         self.seed = seed
         self.n_jobs = n_jobs
+        self.progress = progress
 
     def fit(self, X: Any, y: Any) -> Any:
         """Value the rows by the folds that they are not in, and train on what does no harm."""
@@ -67,6 +73,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidArgumentError(f"confidence must be between 0 and 1; got {self.confidence!r}.")
         estimator = self._estimator()
         check_estimator(estimator)
+        self._check_kind(estimator)
         if self.action == "weight" and not has_fit_parameter(estimator, "sample_weight"):
             raise InvalidArgumentError(
                 f"action='weight' needs a model that takes sample_weight; {type(estimator).__name__} does not: "
@@ -91,11 +98,12 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 score=self.scoring,
                 budget=self.budget,
                 tol=self.tol,
+                max_seconds=self.max_seconds,
                 seed=self.seed,
                 n_jobs=self.n_jobs,
-                progress=False,
+                progress=self.progress,
             )
-            weight = self._weights(self.valuation_, labels)
+            weight = np.ones(len(labels)) if _tells_nothing(self.valuation_) else self._weights(self.valuation_, labels)
             self.kept_ = weight == 1
             if self.action == "weight":
                 fitted = clone(estimator).fit(X, labels, sample_weight=weight)
@@ -110,6 +118,17 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.estimator, str):
             return named(self.estimator, regression=isinstance(self, RegressorMixin))
         return self.estimator
+
+    def _check_kind(self, estimator: Any) -> None:
+        """Refuse a regressor where a classifier belongs, and the reverse."""
+        if isinstance(self, ClassifierMixin) == is_classifier(estimator):
+            return
+        kind, fitting = (
+            ("classifier", "CleanClassifier") if is_classifier(estimator) else ("regressor", "CleanRegressor")
+        )
+        raise InvalidArgumentError(
+            f"{type(self).__name__} got {type(final_step(estimator)).__name__}, which is a {kind}; use {fitting}."
+        )
 
     def _n_folds(self, labels: AnyArray) -> Any:
         """The folds to value by; None where there are too few rows to tell anything."""
@@ -161,6 +180,14 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _tells_nothing(valuation: Valuation) -> bool:
+    """Whether models learnt nothing from the features, so that values only tell frequent labels from rare; warns."""
+    note = next((note for note in valuation.notes if NOTHING_FROM_FEATURES in note), None)
+    if note is not None:
+        warn(f"all rows were kept, as their values say nothing about them: {note} Or value rows with model='knn'.")
+    return note is not None
+
+
 def harm(valuation: Valuation) -> Floats:
     """How many standard errors each value lies below zero.
 
@@ -192,14 +219,15 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
         Confidence of the intervals; 0.68 is one standard error, 0.95 leaves out only the clearest cases.
     scoring : str or callable, optional
         The score of `value`.
-    support, budget, tol, seed, n_jobs
-        As in `value`.
+    support, budget, tol, max_seconds, seed, n_jobs, progress
+        As in `value`; `max_seconds` and `progress` are about the valuation, which takes nearly all of the time.
 
     Attributes
     ----------
     estimator_ : the model, trained on the cleaned rows
     valuation_ : Valuation of the training rows; None if there were too few to tell
     kept_ : bool array of shape (n_rows,), False for harmful rows
+        All rows are kept, with a warning, if models of a few rows learn nothing from the features.
     classes_, n_features_in_
 
     Examples

@@ -35,6 +35,8 @@ _ANY_CLASSES: dict[str, dict[str, Any]] = {
 """Settings with which a library counts the classes itself, and takes the objective for several if there are several."""
 _LEAST = ("min_samples_leaf", "min_child_samples", "min_data_in_leaf")
 """Settings that say how many rows a leaf has at least."""
+NOTHING_FROM_FEATURES = "nothing from the features"
+"""What notes say of coalitions that never split; values then tell frequent labels from rare ones, and no more."""
 
 
 def library_of(estimator: Any) -> str:
@@ -142,8 +144,8 @@ def note_on_splits(estimator: Any, sizes: Ints) -> str:
     also = ", min_data_in_bin=1" if library_of(estimator) == "lightgbm" else ""
     return (
         f"{type(estimator).__name__}({name}={rows}) splits no fewer than {counted(2 * rows, 'row')}, and {small} of "
-        f"{counted(len(sizes), 'support')} have fewer: coalitions of these learn how frequent labels are, and nothing "
-        f"from the features. A smaller {name}, such as {name}=1{also}, or a larger support lets them learn."
+        f"{counted(len(sizes), 'support')} have fewer: coalitions of these learn how frequent labels are, and "
+        f"{NOTHING_FROM_FEATURES}. A smaller {name}, such as {name}=1{also}, or a larger support lets them learn."
     )
 
 

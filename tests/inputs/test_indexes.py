@@ -28,14 +28,20 @@ class TestTheSameLabelsInAnotherOrder:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            ({"y": Y.iloc[SHUFFLED]}, r"y has the labels of X in another order.*give y.loc\[X.index\].*y.to_numpy\(\)"),
-            ({"X": X.iloc[SHUFFLED]}, "y has the labels of X in another order"),
-            ({"y": Y.iloc[SHUFFLED].to_frame()}, "y has the labels of X in another order"),
-            ({"y_test": Y_TEST[::-1]}, r"y_test has the labels of X_test.*first 'r29' where X_test has 'r20'"),
-            ({"owners": OWNERS[::-1]}, r"owners has the labels of X .*give owners.loc\[X.index\]"),
-            ({"X": X.to_numpy(), "X_test": X_TEST.to_numpy(), "owners": OWNERS[::-1]}, "owners has the labels of y"),
+            (
+                {"y": Y.iloc[SHUFFLED]},
+                r"y has the index labels of X in another order.*give y.loc\[X.index\].*y.to_numpy\(\)",
+            ),
+            ({"X": X.iloc[SHUFFLED]}, "y has the index labels of X in another order"),
+            ({"y": Y.iloc[SHUFFLED].to_frame()}, "y has the index labels of X in another order"),
+            ({"y_test": Y_TEST[::-1]}, r"y_test has the index labels of X_test.*first 'r29' where X_test has 'r20'"),
+            ({"owners": OWNERS[::-1]}, r"owners has the index labels of X .*give owners.loc\[X.index\]"),
+            (
+                {"X": X.to_numpy(), "X_test": X_TEST.to_numpy(), "owners": OWNERS[::-1]},
+                "owners has the index labels of y",
+            ),
             ({"X": X.reset_index(drop=True), "y": Y.reset_index(drop=True).iloc[SHUFFLED]}, r"another order"),
-            ({"X": X.set_axis(NAMES[:10] * 2), "y": Y.set_axis(np.repeat(NAMES[:10], 2))}, "labels repeat"),
+            ({"X": X.set_axis(NAMES[:10] * 2), "y": Y.set_axis(np.repeat(NAMES[:10], 2))}, "index labels repeat"),
         ],
         ids=["y", "X", "a frame as y", "y_test", "owners", "owners of y", "numbers", "repeated"],
     )
@@ -45,16 +51,16 @@ class TestTheSameLabelsInAnotherOrder:
 
     @pytest.mark.parametrize("function", [ls.plan, ls.locality_gap])
     def test_in_other_functions(self, function):
-        with pytest.raises(ls.InvalidArgumentError, match="y has the labels of X in another order"):
+        with pytest.raises(ls.InvalidArgumentError, match="y has the index labels of X in another order"):
             value(y=Y[::-1], function=function)
 
     def test_in_baselines(self):
-        with pytest.raises(ls.InvalidArgumentError, match="y has the labels of X in another order"):
+        with pytest.raises(ls.InvalidArgumentError, match="y has the index labels of X in another order"):
             ls.baselines.knn_shapley(X, Y[::-1], X_TEST, Y_TEST)
 
     def test_in_a_run_of_a_network(self):
         torch = pytest.importorskip("torch")
-        with pytest.raises(ls.InvalidArgumentError, match="y_test has the labels of X_test in another order"):
+        with pytest.raises(ls.InvalidArgumentError, match="y_test has the index labels of X_test in another order"):
             ls.baselines.in_run_shapley(torch.nn.Linear(2, 2), X, Y, X_TEST, Y_TEST[::-1], epochs=1)
 
     def test_with_folds_and_in_models_that_clean(self):
@@ -109,7 +115,7 @@ class TestTablesGivenToTasks:
         how = {"model": "knn", "shares": [0.5], "n_seeds": 1}
         expected = tasks.curves(v, X, Y, X_TEST, Y_TEST, **how).table
         pd.testing.assert_frame_equal(tasks.curves(v, X[::-1], Y, X_TEST, Y_TEST, **how).table, expected)
-        with pytest.raises(ls.InvalidArgumentError, match="y_test has the labels of X_test in another order"):
+        with pytest.raises(ls.InvalidArgumentError, match="y_test has the index labels of X_test in another order"):
             tasks.curves(v, X, Y, X_TEST, Y_TEST[::-1], **how)
 
     def test_distances_of_rows_in_any_order(self):
@@ -119,7 +125,7 @@ class TestTablesGivenToTasks:
 
     def test_without_names_in_the_valuation_they_are_compared_with_each_other(self):
         v = value(X.to_numpy(), Y.to_numpy(), X_TEST.to_numpy(), Y_TEST.to_numpy())
-        with pytest.raises(ls.InvalidArgumentError, match="y has the labels of X in another order"):
+        with pytest.raises(ls.InvalidArgumentError, match="y has the index labels of X in another order"):
             tasks.suspects(v, Y[::-1], X=X)
 
     def test_a_report_goes_by_names(self, v, tmp_path):
@@ -136,13 +142,8 @@ class TestTablesGivenToTasks:
 class TestNamesThatRepeat:
     def test_of_rows_are_noted(self):
         v = value(X.set_axis([*NAMES[:19], "r00"]), Y.to_numpy())
-        assert any("1 row of X has a label that an earlier row has, first 'r00'" in note for note in v.notes)
+        assert any("1 row of X has an index label of an earlier row, first 'r00'" in note for note in v.notes)
 
     def test_of_columns_are_noted(self):
         v = value(X.set_axis(["a", "a"], axis=1), Y, X_TEST.set_axis(["a", "a"], axis=1))
         assert any("X has the column 'a' more than once" in note for note in v.notes)
-
-    def test_the_target_among_the_features_is_refused(self):
-        table = X.assign(label=Y)
-        with pytest.raises(ls.InvalidArgumentError, match="X has the column 'label', which is y itself"):
-            value(table, table["label"], X_TEST.assign(label=Y_TEST))

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Ints, as_column
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.indexes import check_answer, check_order, index_of, notes_on_names
+from localshapley.inputs.answers import check_answer
+from localshapley.inputs.indexes import check_order, index_of, notes_on_names
 from localshapley.inputs.numbers import check_size
 
 MANY_NUMBERS = 50
@@ -44,9 +45,10 @@ class Data:
 
 def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
     """Check rows and labels; both tables have the same columns and the same form: frames, arrays or CSR matrices."""
-    notes = _check_tables(X, y, "X", "y") + _check_tables(X_test, y_test, "X_test", "y_test")
+    notes = check_order("y", y, "X", X) + check_order("y_test", y_test, "X_test", X_test)
     rows, test_rows = _read_rows("X", X), _read_rows("X_test", X_test)
     labels = _read_labels("y", y, rows.shape[0], "X")
+    notes += check_answer(rows, labels, y)
     test_labels = _read_labels("y_test", y_test, test_rows.shape[0], "X_test")
     if rows.shape[1] != test_rows.shape[1]:
         raise InvalidArgumentError(
@@ -58,9 +60,10 @@ def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
 
 def read_table(X: Any, y: Any) -> Data:
     """Check rows and labels that will test each other in folds."""
-    notes = _check_tables(X, y, "X", "y")
+    notes = check_order("y", y, "X", X)
     rows = _read_rows("X", X)
     labels = _read_labels("y", y, rows.shape[0], "X")
+    notes += check_answer(rows, labels, y)
     return Data(rows, labels, None, labels[:0], index_of(X, y), notes + notes_on_names(X))
 
 
@@ -75,12 +78,6 @@ def known_table(X: Any) -> Any:
 def are_numbers(table: pd.DataFrame) -> bool:
     """Whether all columns of a table hold numbers."""
     return all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
-
-
-def _check_tables(X: Any, y: Any, rows_name: str, name: str) -> list[str]:
-    """Check that rows and labels belong together, as far as their indexes and names tell."""
-    check_answer(X, y)
-    return check_order(name, y, rows_name, X)
 
 
 def _collected(table: Any) -> Any:

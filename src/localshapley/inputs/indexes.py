@@ -36,7 +36,7 @@ def check_order(
     --------
     >>> check_order("y", pd.Series([1, 2], index=["a", "b"]), "X", pd.DataFrame({"f": [3, 4]}, index=["b", "a"]))
     Traceback (most recent call last):
-    localshapley.errors.InvalidArgumentError: y has the labels of X in another order, first 'a' where X has 'b'; \
+    localshapley.errors.InvalidArgumentError: y has the index labels of X in another order, first 'a' where X has 'b'; \
 give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
     """
     one, other = (table if isinstance(table, pd.Index) else index_of(table) for table in (given, rows))
@@ -48,10 +48,12 @@ give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
     where = next(i for i, (a, b) in enumerate(zip(labels, others, strict=True)) if a != b)
     first = f"first {labels[where]!r} where {rows_name} has {others[where]!r}"
     if same_labels(one, other):
-        aligned = f"give {name}.loc[{rows_name}.index]" if one.is_unique else "labels repeat, so sort both beforehand"
+        aligned = (
+            f"give {name}.loc[{rows_name}.index]" if one.is_unique else "index labels repeat, so sort both beforehand"
+        )
         raise InvalidArgumentError(
-            f"{name} has the labels of {rows_name} in another order, {first}; {aligned}, or {name}.to_numpy() if the "
-            "rows are in the right order already."
+            f"{name} has the index labels of {rows_name} in another order, {first}; {aligned}, or {name}.to_numpy() "
+            "if the rows are in the right order already."
         )
     if is_default(one) or is_default(other):
         return []
@@ -73,26 +75,13 @@ def notes_on_names(X: Any) -> list[str]:
     if X.index.has_duplicates:
         again = X.index[X.index.duplicated()].tolist()
         notes.append(
-            f"{counted(len(again), 'row')} of X {'have' if len(again) > 1 else 'has'} a label that an earlier row has, "
-            f"first {again[0]!r}; each row has a value of its own, but labels do not tell them apart."
+            f"{counted(len(again), 'row')} of X {'have' if len(again) > 1 else 'has'} an index label of an earlier row, "
+            f"first {again[0]!r}; each row has a value of its own, but these labels do not tell them apart."
         )
     if X.columns.has_duplicates:
         name = X.columns[X.columns.duplicated()][0]
         notes.append(f"X has the column {name!r} more than once; each is a feature.")
     return notes
-
-
-def check_answer(X: Any, y: Any) -> None:
-    """Refuse rows in which a column is the target itself: models would read the answer."""
-    name = getattr(y, "name", None)
-    if name is None or not isinstance(X, pd.DataFrame) or name not in X.columns or len(X) != len(y):
-        return
-    columns = X.loc[:, X.columns == name]
-    if any(np.array_equal(columns.iloc[:, i].to_numpy(), np.asarray(y)) for i in range(columns.shape[1])):
-        raise InvalidArgumentError(
-            f"X has the column {name!r}, which is y itself, so that models would read the answer; leave it out: "
-            f"X.drop(columns={name!r})."
-        )
 
 
 def is_default(index: pd.Index) -> bool:

@@ -1,0 +1,91 @@
+"""Columns of `X` that are `y` itself: models would read the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+from scipy.special import gammaln
+
+from localshapley.arrays import AnyArray
+from localshapley.errors import InvalidArgumentError
+
+FIRST_ROWS = 16
+"""Rows that tell nearly all columns from `y`."""
+CHANCE = 1e-6
+"""A column is `y` by accident if any column, shuffled, would equal it with more than this probability."""
+
+
+def check_answer(X: Any, labels: AnyArray, y: Any) -> list[str]:
+    """Refuse a table in which a column is `y`; returns a note where that is less sure.
+
+    It is less sure if `y` has another name, or columns have none. A few rows, or labels that hardly differ, may be
+    equal by accident.
+
+    Parameters
+    ----------
+    X : array, CSR matrix or DataFrame of shape (n_rows, n_features)
+    labels : array of shape (n_rows,)
+    y : the labels as the user gave them, maybe with a name
+    """
+    equal: list[Any] = [] if sparse.issparse(X) else equal_columns(X, labels)
+    if not equal:
+        return []
+    if not isinstance(X, pd.DataFrame):
+        names, remedy = equal, f"np.delete(X, {equal[0]}, axis=1)"
+    else:
+        own, names = _name_of(y), X.columns[equal].tolist()
+        if own in names or (own is None and not is_accident(labels, X.shape[1])):
+            name = own if own in names else names[0]
+            raise InvalidArgumentError(
+                f"X has the column {name!r}, which is y itself, so that models would read the answer; leave it out: "
+                f"X.drop(columns={name!r})."
+            )
+        remedy = f"X.drop(columns={names[0]!r})"
+    if is_accident(labels, X.shape[1]):
+        return []
+    return [f"column {names[0]!r} of X equals y: models are given the answer. Leave it out, {remedy}."]
+
+
+def _name_of(y: Any) -> Any:
+    """The name of a column; None if it has none."""
+    name = None if isinstance(y, pd.DataFrame) else getattr(y, "name", None)
+    return None if name == "" else name  # polars
+
+
+def equal_columns(X: Any, labels: AnyArray) -> list[int]:
+    """Positions of the columns that equal the labels; each is read up to its first difference.
+
+    >>> equal_columns(np.array([[0, 1], [1, 0], [1, 1]]), np.array([0, 1, 1]))
+    [0]
+    """
+    if isinstance(X, pd.DataFrame):
+        return [i for i in range(X.shape[1]) if _is_equal(X.iloc[:, i], labels)]
+    likely = np.flatnonzero((X[:FIRST_ROWS] == labels[:FIRST_ROWS, None]).all(axis=0)).tolist()
+    return [i for i in likely if _is_equal(X[:, i], labels)]
+
+
+def _is_equal(column: Any, labels: AnyArray) -> bool:
+    """Whether a column, an array or a Series, equals the labels."""
+    start, stop = 0, FIRST_ROWS
+    while start < len(labels):
+        cells = np.asarray(column.iloc[start:stop] if isinstance(column, pd.Series) else column[start:stop])
+        if cells.dtype.kind in "mM" or pd.isna(cells).any() or not np.array_equal(cells, labels[start:stop]):
+            return False
+        start, stop = stop, 4 * stop
+    return True
+
+
+def is_accident(labels: AnyArray, n_columns: int) -> bool:
+    """Whether one of so many columns may equal the labels by chance, as 0 and 1 in five rows do.
+
+    There are `n! / (n_1! n_2! ...)` orders of `n` labels of which `n_1`, `n_2`, ... are equal.
+
+    >>> is_accident(np.array([0, 1, 0, 1, 1]), 1), is_accident(np.arange(50) % 2, 10)
+    (True, False)
+    """
+    counts = pd.Series(labels).value_counts().to_numpy()
+    n_orders = gammaln(len(labels) + 1) - gammaln(counts + 1).sum()
+    return bool(np.log(n_columns) - n_orders > np.log(CHANCE))

@@ -1,0 +1,84 @@
+"""Columns of the table that are the target itself."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import localshapley as ls
+from localshapley.inputs.answers import check_answer, equal_columns, is_accident
+
+rng = np.random.default_rng(0)
+Z = rng.permutation(np.repeat([0, 1], 20))
+TABLE = pd.DataFrame({"a": rng.normal(size=40), "z": Z, "b": rng.normal(size=40)})
+WORDS = TABLE.assign(z=np.where(Z == 1, "yes", "no"))
+REFUSED = r"X has the column 'z', which is y itself.*X.drop\(columns='z'\)"
+
+
+@pytest.mark.parametrize(
+    "table", [TABLE, WORDS, WORDS.astype({"z": "category"})], ids=["numbers", "words", "categories"]
+)
+@pytest.mark.parametrize("kind", ["Series", "array", "list", "frame", "without a name"])
+def test_the_target_among_the_features_is_refused(table, kind):
+    z = table["z"]
+    y = {
+        "Series": z,
+        "array": z.to_numpy(),
+        "list": z.tolist(),
+        "frame": z.to_frame(),
+        "without a name": z.rename(None),
+    }
+    with pytest.raises(ls.InvalidArgumentError, match=REFUSED):
+        ls.value(table, y[kind], model="knn", cv=2)
+
+
+def test_with_its_name_it_is_refused_however_few_rows_there_are():
+    with pytest.raises(ls.InvalidArgumentError, match=REFUSED):
+        check_answer(TABLE[:4], TABLE["z"][:4].to_numpy(), TABLE["z"][:4])
+
+
+def test_a_frame_of_polars():
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame({"a": TABLE["a"].to_numpy(), "z": Z})
+    for y in (table["z"], Z, polars.Series(Z)):
+        with pytest.raises(ls.InvalidArgumentError, match=REFUSED):
+            ls.value(table, y, model="knn", cv=2)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "message"),
+    [
+        (TABLE, TABLE["z"].rename("target"), r"column 'z' of X equals y.*X.drop\(columns='z'\)"),
+        (TABLE.to_numpy(), Z, r"column 1 of X equals y.*np.delete\(X, 1, axis=1\)"),
+    ],
+    ids=["another name", "array"],
+)
+def test_what_is_less_sure_is_noted(X, y, message):
+    for v in (ls.value(X[:30], y[:30], X[30:], y[30:], model="knn"), ls.value(X, y, model="knn", cv=2)):
+        assert re.match(message, v.notes[0])
+
+
+def test_accidents_are_no_answers():
+    few, rare = TABLE[["z"]][:5], np.zeros(1000)
+    rare[7] = 1  # one column in a thousand of this kind equals it
+    for X, y in ((few, Z[:5]), (few.to_numpy(), Z[:5]), (np.ones((99, 2)), np.ones(99)), (rare[:, None], rare)):
+        assert equal_columns(X, np.asarray(y))
+        assert check_answer(X, np.asarray(y), y) == []
+    assert is_accident(Z[:22], 1_000_000)
+    assert not is_accident(np.arange(10), 1)
+
+
+def test_each_row_counts():
+    X = np.column_stack([Z, Z])
+    for row in range(40):
+        changed = X.copy()
+        changed[row, 0] = 2
+        assert equal_columns(changed, Z) == equal_columns(pd.DataFrame(changed), Z) == [1]
+
+
+def test_dates_and_gaps_are_no_answers():
+    dates, gaps = pd.to_datetime(Z), pd.array([None, *Z[1:]], dtype="Int64")
+    assert equal_columns(pd.DataFrame({"date": dates, "gaps": gaps}), Z) == []

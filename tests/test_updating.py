@@ -55,6 +55,27 @@ def test_only_changed_games_are_played_and_the_others_keep_their_values():
     assert after.stderr_tests is not None
 
 
+def test_shared_supports_have_as_many_draws_for_each_test_row_as_before():
+    """A training is scored on all test rows that share a support, so that few trainings make many draws."""
+    data = ls.datasets.load("wine")[:4]
+    tree = {"model": DecisionTreeClassifier(random_state=0), "method": "sample"}
+    before = ls.value(*data, per_test=True, budget=4000, **tree)
+    assert before.cost.draws > 5 * before.cost.trainings
+    after = ls.update(before, data[0][1:], data[1][1:], *data[2:], **tree)
+    n_played = int(after.notes[-1].split("values, ")[1].split(" were")[0])
+    assert 0 < n_played < 54
+    assert after.cost.draws / n_played == pytest.approx(before.cost.draws / 54, rel=0.3)
+    assert after.cost.trainings < before.cost.trainings
+    assert after.stopped == "as many draws for each test row as before"
+
+
+def test_an_update_that_runs_out_of_time_says_so():
+    before = ls.value(X[1:], Y[1:], X_TEST, Y_TEST, per_test=True, **sampled(0, budget=500))
+    with pytest.warns(ls.errors.LocalShapleyWarning, match="max_seconds"):
+        after = ls.update(before, X, Y, X_TEST, Y_TEST, **sampled(0), max_seconds=1e-9)
+    assert "limit" in after.stopped
+
+
 def test_nothing_changed_is_the_same_valuation():
     before = ls.value(X, Y, X_TEST, Y_TEST, per_test=True, **sampled(0, budget=500))
     after = ls.update(before, X, Y, X_TEST, Y_TEST, **sampled(0))

@@ -126,7 +126,7 @@ def update(
         notes.append(
             f"values that were kept have a larger error than tol={settings.tol:g} allows; value() would play them on."
         )
-    is_as_before = to_play.budget is not None and settings.budget is None
+    is_as_before = settings.budget is None and found.stopped == f"budget of {to_play.budget or 0:,} trainings"
     origin = found.origin if found.origin is None or not before.draws else replace(found.origin, draws=before.draws)
     return replace(
         found,
@@ -269,14 +269,29 @@ def _to_play(known: Known, valuation: Valuation, before: Origin, problem: RowsPr
     if method.kind != "sampled" or settings.stop is not None or (settings.budget is not None and settings.tol is None):
         return plain
     if settings.tol is None and before.draws > 0:
-        first = method.start(known.rest(), Bench(problem.trainer), settings)
+        rest = known.rest()
+        first = method.start(rest, Bench(problem.trainer), settings)
         if not first.samples:
             return plain
-        return replace(plain, budget=max(int(before.draws * n_played), first.least_look))
+        budget = before.draws * n_played / _tests_per_training(rest, settings.seed)
+        return replace(plain, budget=max(int(budget), first.least_look))
     enough = Enough(
         float(known.variance.sum()), _before(known, valuation, before, problem.origin), settings.tol or DEFAULT_TOL
     )
     return replace(settings, method=Rest(method, known, enough), tol=None, stop=enough)
+
+
+def _tests_per_training(rest: SupportGraph, seed: int, n: int = 300) -> float:
+    """How many test rows a coalition is scored on that is drawn from the games, on average: supports overlap."""
+    played = np.flatnonzero(rest.support_sizes)
+    if not len(played):
+        return 1.0
+    rng = np.random.default_rng(seed)
+    tests = rng.choice(played, n)
+    supports = [rest.support(t) for t in tests]
+    sizes = np.sin(np.pi / 2 * rng.random(n)) ** 2 * [len(support) for support in supports]  # as sizes are drawn
+    coalitions = [rng.permutation(s)[: max(1, int(k))] for s, k in zip(supports, sizes, strict=True)]
+    return float(np.mean([len(rest.tests_holding(c)) for c in coalitions]))
 
 
 def _before(known: Known, valuation: Valuation, before: Origin, now: Origin) -> float:

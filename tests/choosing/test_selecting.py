@@ -273,6 +273,9 @@ class TestPrune:
         assert part.order.tolist() == pruned.order[:free].tolist()
         assert sorted([*part.index, *part.kept]) == list(range(40))
         assert f"{free} rows can go without a loss" in repr(pruned)
+        assert repr(part).startswith(f"Pruning: the order in which {free} of 40 rows can go")
+        assert (pruned.stopped, part.stopped) == ("40 rows in order", f"{free} rows in order")
+        assert f"without the first {best} rows, index[:{best}]" in repr(pruned)
 
     def test_wrong_labels_go_first(self):
         X, y = three_groups()

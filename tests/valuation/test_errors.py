@@ -150,6 +150,18 @@ def test_the_larger_error_is_named(sampled, exact):
     assert not any(said in note for note in exact.notes)
     rough = replace(sampled, stderr=10 * sampled.stderr + sampled.stderr_tests)
     assert said not in rough.summary()
+    assert "he draws are off by" not in sampled.summary()
+    assert "The draws are off by" in rough.summary()
+
+
+def test_a_run_that_ends_before_its_target_says_so(data):
+    about = {"model": "tree", "support": ls.supports.Nearest(12), "method": "sample", "seed": 0}
+    short = ls.value(*data, **about, budget=400, tol=0.01)
+    said = f"off by {100 * short.relative_error:.0f} % of the size of the values, not by 1 %"
+    assert short.relative_error > 0.01
+    assert [said in note for note in short.notes if "ended before its target" in note] == [True]
+    reached = ls.value(*data, **about, tol=0.5)
+    assert not any("ended before" in note or "are off by" in note for note in reached.notes)
 
 
 def test_table_and_file_have_what_is_known(exact, tmp_path):

@@ -221,12 +221,13 @@ class Pruning(Chosen):
         n, free, best = len(self.order), self.n_free, self.n_best
         about = [f"  free     {counted(free, 'row')} can go without a loss on these test rows; curve() tries others"]
         if best:
-            about.append(f"  gained   {_text(self.start)} → {_text(self.scores[best - 1])} without {_first(best)}")
+            gained = f"  gained   {_text(self.start)} → {_text(self.scores[best - 1])} without {_first(best)}"
+            about.append(f"{gained}, index[:{best}]")
         if n > free:
             about.append(f"  lost     {_text(self.start)} → {_text(self.scores[-1])} without {_first(n)}")
         if self.labels is not None:
             about.append(f"  classes  {self._classes()}")
-        return self._lines(f"Pruning of {n:,} of {self.n_rows:,} rows", about)
+        return self._lines(f"Pruning: the order in which {n:,} of {self.n_rows:,} rows can go", about)
 
 
 def _text(score: float) -> str:

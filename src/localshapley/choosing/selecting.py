@@ -30,6 +30,7 @@ from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Support
 from localshapley.valuation.columns import count_of, n_rows_of
+from localshapley.wording import counted
 
 
 def select(
@@ -274,6 +275,8 @@ def _prune(asked: Asked) -> Pruning:
     descent = Descent(graph, order)
     start, gains = descent.changes(walk.scores_of(descent.wanted))
     compare = asked.question(walk, _prune, removed=True).compare
+    if not walk.is_cut:
+        walk.stopped = f"{counted(count, 'row')} in order"
     return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=compare)
 
 

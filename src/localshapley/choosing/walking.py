@@ -40,6 +40,8 @@ class Walk:
         The rows taken so far, what each added, and its standard error over the test rows.
     stopped : str
         What ended it.
+    is_cut : bool
+        Whether that was a limit, or Ctrl-C.
     """
 
     def __init__(self, problem: RowsProblem, settings: Settings, wider: Sequence[SupportGraph] = ()) -> None:
@@ -47,7 +49,7 @@ class Walk:
         self.order: list[int] = []
         self.gains: list[float] = []
         self.stderrs: list[float] = []
-        self.stopped = ""
+        self.stopped, self.is_cut = "", True
         bench = Bench(problem.trainer).within(settings.max_seconds)
         self.trainings, self._watch = Trainings(bench), Stopwatch(bench.clock)
         self._wider = wider
@@ -90,14 +92,16 @@ class Walk:
                 while not self.stopped:
                     row = _next(choosing, self.order)
                     if row is None:
-                        self.stopped = "nothing more is gained"
+                        self.stopped, self.is_cut = "nothing more is gained", False
                         break
                     self.order.append(row)
                     self.gains.append(float(choosing[-1].climb.gains[row]))
                     self.stderrs.append([choice.climb.take(row) for choice in choosing][-1])
                     bar.advance(1)
-                    full = f"{counted(n, 'row')} taken" if len(self.order) == n else ""
-                    self.stopped = full or self._refresh([choice.climb for choice in choosing], later)
+                    if len(self.order) == n:
+                        self.stopped, self.is_cut = f"{counted(n, 'row')} taken", False
+                    else:
+                        self.stopped = self._refresh([choice.climb for choice in choosing], later)
         except KeyboardInterrupt:
             if self.settings.on_interrupt == "raise":
                 raise

@@ -20,7 +20,7 @@ from localshapley.models.trainer import Trained
 from localshapley.store.contents import Contents
 from localshapley.store.file import StoreError
 from localshapley.store.store import Store
-from localshapley.wording import duration
+from localshapley.wording import counted, duration
 
 StoreSetting: TypeAlias = str | os.PathLike[str] | Store | None
 
@@ -91,7 +91,8 @@ class Replay:
             return
         if self._trained >= ENOUGH_TRAININGS and self._seconds / self._trained < self._store.fastest:
             each = duration(self._seconds / self._trained)
-            self._stop(f"the store was not used: a training takes {each}, less than it takes to read one back.")
+            used = f"not used after {counted(self._trained, 'training')}"
+            self._stop(f"the store was {used}: one takes {each}, less than it takes to read one back.")
             return
         scores = trained.scores.copy()
         for c in trained.stand_ins:

@@ -14,10 +14,14 @@ from localshapley.estimate.ranking import Doubt, Ranked
 from localshapley.inputs.numbers import check_number, check_whole
 
 if TYPE_CHECKING:
+    from localshapley.stopping import Look, Rule
     from localshapley.valuation import Valuation
 
 ERRORS = ("all", "draws")
 ADVICE = "more draws would not help; more test rows would."
+HELP = "a larger budget, or more time, helps."
+MUCH = 0.5
+"""Of the size of the values: an error that leaves little of them."""
 
 
 def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
@@ -114,14 +118,27 @@ def _tests(v: Valuation) -> str:
 
 
 def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:
-    """A note where values are sampled, and test rows are so much the larger error that the draws hardly count."""
+    """A note where values are sampled, and either test rows or draws are so much of the error that one should know."""
     size, by_draws = float(np.linalg.norm(values)), float(np.linalg.norm(stderr))
-    if not (size and by_draws and spread_tests is not None):
+    if not (size and by_draws):
         return []
-    by_tests = float(np.sqrt(squares(spread_tests).sum()))
-    if not 0 < by_draws <= HARDLY * by_tests:
+    by_tests = 0.0 if spread_tests is None else float(np.sqrt(squares(spread_tests).sum()))
+    if by_draws <= HARDLY * by_tests:
+        return [
+            f"the choice of test rows is the larger error ({100 * by_tests / size:.0f} % of the size of the values; "
+            f"the draws: {100 * by_draws / size:.0f} %): {ADVICE}"
+        ]
+    if by_draws > max(by_tests, MUCH * size):
+        return [f"the draws are off by {100 * by_draws / size:.0f} % of the size of the values: {HELP}"]
+    return []
+
+
+def missed_target(look: Look, rule: Rule | None) -> list[str]:
+    """A note where a run ended before its target."""
+    aim, found = None if rule is None else rule.aim, look.relative_parts[0]
+    if aim is None or found <= aim:
         return []
     return [
-        f"the choice of test rows is the larger error ({100 * by_tests / size:.0f} % of the size of the values; the "
-        f"draws: {100 * by_draws / size:.0f} %): {ADVICE}"
+        f"the run ended before its target: the draws are off by {100 * found:.0f} % of the size of the values, not by "
+        f"{100 * aim:.3g} %: {HELP}"
     ]

@@ -65,9 +65,10 @@ def spread() -> None:
 
     forest = RandomForestClassifier(random_state=0)
     models = {
-        "SVM, 20 test rows": (SVC(), ls.supports.Nearest(150), 20, 200_000),
-        "SVM, 171 test rows": (SVC(), ls.supports.Nearest(150), 171, 50_000),
-        "forest of 100 trees, 20 test rows": (forest, ls.supports.Nearest(80), 20, 8_000),
+        "SVM, 150 nearest, 20 test rows": (SVC(), ls.supports.Nearest(150), 20, 200_000),
+        "SVM, 150 nearest, 171 test rows": (SVC(), ls.supports.Nearest(150), 171, 50_000),
+        "SVM, 300 nearest, 20 test rows": (SVC(), ls.supports.Nearest(300), 20, 100_000),
+        "forest of 100 trees, 80 nearest, 20 test rows": (forest, ls.supports.Nearest(80), 20, 8_000),
     }
     for name, (model, support, n_tests, budget) in models.items():
         print(f"{name}, {budget:,} trainings")

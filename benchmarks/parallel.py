@@ -65,18 +65,19 @@ def spread() -> None:
 
     forest = RandomForestClassifier(random_state=0)
     models = {
-        "SVM, 150 nearest, 20 test rows": (SVC(), ls.supports.Nearest(150), 20, 200_000),
-        "SVM, 150 nearest, 171 test rows": (SVC(), ls.supports.Nearest(150), 171, 50_000),
-        "SVM, 300 nearest, 20 test rows": (SVC(), ls.supports.Nearest(300), 20, 100_000),
-        "forest of 100 trees, 80 nearest, 20 test rows": (forest, ls.supports.Nearest(80), 20, 8_000),
+        "SVM, Breast Cancer, 150 nearest, 20 test rows": ("breast_cancer", SVC(), 150, 20, 200_000),
+        "SVM, Breast Cancer, 150 nearest, 171 test rows": ("breast_cancer", SVC(), 150, 171, 50_000),
+        "SVM, Breast Cancer, 300 nearest, 20 test rows": ("breast_cancer", SVC(), 300, 20, 100_000),
+        "SVM, digits, 400 nearest, 20 test rows": ("digits", SVC(), 400, 20, 20_000),
+        "forest of 100 trees, Breast Cancer, 80 nearest, 20 test rows": ("breast_cancer", forest, 80, 20, 8_000),
     }
-    for name, (model, support, n_tests, budget) in models.items():
+    for name, (*workload, budget) in models.items():
         print(f"{name}, {budget:,} trainings")
         times = []
         for where, (place, n_jobs) in PLACES.items():
             with place():
-                trained(model, support, n_tests, 2_000, n_jobs)  # everything is there
-                seconds, own, workers = trained(model, support, n_tests, budget, n_jobs)
+                trained(*workload, 2_000, n_jobs)  # everything is there
+                seconds, own, workers = trained(*workload, budget, n_jobs)
             times.append((seconds, own + workers / 2 if where == "two Dask workers" else own + workers))
             print(f"  {where:<18}{seconds:6.2f} s  CPU {own:6.2f} s here, {workers:6.2f} s of workers", flush=True)
         (here, _), (threads, _), one, two = times
@@ -87,16 +88,16 @@ def spread() -> None:
         )
 
 
-def trained(model, support, n_tests: int, budget: int, n_jobs: int | None) -> tuple[float, float, float]:
+def trained(name: str, model, n_near: int, n_tests: int, budget: int, n_jobs: int | None) -> tuple[float, float, float]:
     """Seconds of a valuation, and those of CPU: of this process, and of those that it started."""
-    data = ls.datasets.load("breast_cancer")
-    mean, scale = data.X.mean(axis=0), data.X.std(axis=0)
+    data = ls.datasets.load(name)
+    mean, scale = data.X.mean(axis=0), np.maximum(data.X.std(axis=0), 1e-9)
     wrong = np.random.default_rng(0).random(len(data.y)) < 0.2  # or there would be little to learn
-    given = (data.X - mean) / scale, np.where(wrong, 1 - data.y, data.y)
+    given = (data.X - mean) / scale, np.where(wrong, (data.y + 1) % (data.y.max() + 1), data.y)
     tests = (data.X_test[:n_tests] - mean) / scale, data.y_test[:n_tests]
     started, before = perf_counter(), _cpu()
-    settings = {"model": model, "support": support, "budget": budget, "n_jobs": n_jobs, "method": "sample"}
-    ls.value(*given, *tests, **settings, progress=False)
+    settings = {"model": model, "support": ls.supports.Nearest(n_near), "budget": budget, "n_jobs": n_jobs}
+    ls.value(*given, *tests, **settings, method="sample", progress=False)
     here, there = np.subtract(_cpu(), before).tolist()
     return perf_counter() - started, here, there
 

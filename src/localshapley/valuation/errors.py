@@ -95,7 +95,7 @@ def in_words(v: Valuation) -> str:
     n_below, n_above = int((v.values < 0).sum()), int((v.values > 0).sum())
     below, above = n_sure(v)
     sure, n, side = (below, n_below, "below") if n_below else (above, n_above, "above")
-    return f"{sure} of the {n} {v.unit}s {side} zero would still be {side} zero with other {_tests(v)} (95 %)"
+    return f"{sure:,} of the {n:,} {v.unit}s {side} zero would still be {side} zero with other {_tests(v)} (95 %)"
 
 
 def summary(v: Valuation) -> str:

@@ -262,7 +262,7 @@ class Valuation:
         sure = in_words(self)
         of_all = "" if self.among is None else f" of {self.among:,} (no other is in a support: worth 0)"
         lines = [
-            f"Valuation of {len(self.values)} {what}s{of_all} over {len(self.support_sizes)} test {tests}s",
+            f"Valuation of {len(self.values):,} {what}s{of_all} over {len(self.support_sizes):,} test {tests}s",
             *([f"  sure     {sure}"] if sure else []),
             f"  model    {self.model}",
             f"  score    {self.score}, summed over the test {tests}s",
@@ -271,7 +271,7 @@ class Valuation:
             *([f"  chosen   {self.chosen}"] if self.chosen else []),
             f"  stopped  {self.stopped}",
             f"  values   sum {self.values.sum():.4g}; best {self.values[best]:.4g} ({self.unit} {name(best)}), "
-            f"worst {self.values[worst]:.4g} ({self.unit} {name(worst)}); {int((self.values < 0).sum())} below zero",
+            f"worst {self.values[worst]:.4g} ({self.unit} {name(worst)}); {int((self.values < 0).sum()):,} below zero",
         ]
         return "\n".join(lines + [f"  note     {note}" for note in self.notes])
 

@@ -43,7 +43,7 @@ from sklearn.neighbors import (
     RadiusNeighborsClassifier,
 )
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, NuSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTreeClassifier, ExtraTreeRegressor
 
@@ -55,6 +55,7 @@ from localshapley.models.compiled import CompiledTrainer, Usable
 from localshapley.models.dispatch import SWITCH, as_model, compiled_trainer_of
 from localshapley.models.estimator import EstimatorTrainer
 from localshapley.models.knn import KNNTrainer
+from localshapley.models.tree import TreeTrainer
 from localshapley.supports import Nearest
 
 iris, diabetes = load_iris(), load_diabetes()
@@ -299,6 +300,52 @@ class TestBase:
 
     def test_rows_of_any_sparse_kind_are_refused_unless_taken(self):
         assert SampledTrainer.is_usable_for(Sampled(), task(X=sparse.csr_matrix(IRIS[0]))).reason == "X is sparse"
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            DecisionTreeClassifier(),
+            RandomForestClassifier(3),
+            ExtraTreesClassifier(3),
+            DecisionTreeRegressor(),
+            RandomForestRegressor(3),
+            LinearSVC(tol=1e-10, max_iter=10**6),
+            LinearRegression(),
+            Lasso(0.1),
+        ],
+        ids=lambda model: type(model).__name__,
+    )
+    def test_sparse_rows_are_made_dense_where_scikit_learn_learns_the_same(self, model):
+        rng = np.random.default_rng(0)
+        X = np.column_stack([np.eye(5)[rng.integers(5, size=40)], rng.normal(size=40) * rng.integers(0, 2, 40)])
+        y = (X[:, :5] @ np.arange(5) + X[:, 5] > 2).astype(int)
+        score = "margin" if isinstance(model, LinearSVC) else None  # liblinear's labels turn at rounding errors
+        games = ls.supports.Given([rng.choice(34, 5, replace=False) for _ in range(6)])
+
+        def value(form, model):
+            data = form(X[:34]), y[:34], form(X[34:]), y[34:]
+            return ls.value(*data, model=model, support=games, method="exact", score=score)
+
+        found, dense = value(sparse.csr_matrix, model), value(np.asarray, model)
+        asis = value(sparse.csr_matrix, ls.models.Estimator(model))
+        assert "compiled" in found.cost.trainer
+        assert "scikit-learn" in asis.cost.trainer
+        assert not found.notes
+        np.testing.assert_array_equal(found.values, dense.values)
+        np.testing.assert_allclose(found.values, asis.values, atol=1e-7)
+
+    def test_sparse_rows_with_too_many_entries_stay_as_they_are(self):
+        wide = sparse.csr_matrix((30, 2**21))
+        reason = TreeTrainer.is_usable_for(DecisionTreeClassifier(), task(X=wide, X_test=wide[:3])).reason
+        assert reason == "X is sparse, and dense it would have 62,914,560 entries"
+
+    def test_a_pipeline_with_categories_has_a_compiled_forest(self):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({name: rng.choice(list("abcdefgh"), 40) for name in "uvw"})
+        y = (table["u"] > "d").astype(int) + (table["v"] > "f")
+        model = make_pipeline(OneHotEncoder(handle_unknown="ignore"), RandomForestClassifier(3))
+        v = ls.value(table[:36], y[:36], table[36:], y[36:], model=model, support=ls.supports.Nearest(4))
+        assert v.cost.trainer == "RandomForestClassifier (compiled)"
 
     def test_coalitions_that_need_no_training_do_not_reach_the_trainer(self):
         trainer = SampledTrainer(Sampled(), task(), n_jobs=1)

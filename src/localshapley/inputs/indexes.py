@@ -75,8 +75,8 @@ def notes_on_names(X: Any) -> list[str]:
     if X.index.has_duplicates:
         again = X.index[X.index.duplicated()].tolist()
         notes.append(
-            f"{counted(len(again), 'row')} of X {'have' if len(again) > 1 else 'has'} an index label of an earlier row, "
-            f"first {again[0]!r}; each row has a value of its own, but these labels do not tell them apart."
+            f"{counted(len(again), 'row')} of X {'have' if len(again) > 1 else 'has'} an index label of an earlier "
+            f"row, first {again[0]!r}; each row has a value of its own, but these labels do not tell them apart."
         )
     if X.columns.has_duplicates:
         name = X.columns[X.columns.duplicated()][0]

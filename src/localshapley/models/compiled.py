@@ -23,6 +23,27 @@ from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.models.weights import cover_coalitions
 
 PARTS_PER_THREAD = 8
+MAX_DENSE = 2**25
+"""Maximum number of entries of sparse rows that are made dense."""
+SPARSE_AS_DENSE = frozenset(
+    {
+        "DecisionTreeClassifier",
+        "DecisionTreeRegressor",
+        "ExtraTreeClassifier",
+        "ExtraTreeRegressor",
+        "RandomForestClassifier",
+        "RandomForestRegressor",
+        "ExtraTreesClassifier",
+        "ExtraTreesRegressor",
+        "BaggingClassifier",
+        "BaggingRegressor",
+        "Lasso",
+        "ElasticNet",
+        "LinearRegression",
+        "LinearSVC",
+    }
+)
+"""Estimators that learn the same from sparse rows as from dense ones."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +103,10 @@ class CompiledTrainer(Trainer):
             return Usable("class_weight names some of the classes only")
         for X in (task.X, task.X_test):
             if sparse.issparse(X) and not cls.takes_sparse:
-                return Usable("X is sparse")
+                if type(estimator).__name__ not in SPARSE_AS_DENSE:
+                    return Usable("X is sparse")
+                if X.shape[0] * X.shape[1] > MAX_DENSE:
+                    return Usable(f"X is sparse, and dense it would have {X.shape[0] * X.shape[1]:,} entries")
             if not sparse.issparse(X) and getattr(X, "dtype", np.dtype(object)).kind not in "biuf":
                 return Usable("X is not an array of numbers")
             if not np.isfinite(extremes(numbers_in(X))).all():
@@ -137,6 +161,8 @@ class CompiledTrainer(Trainer):
 
 def plain(array: Any, dtype: Any = np.float64) -> AnyArray:
     """A contiguous, writable array of one type: kernels are compiled for no other, and compiled once."""
+    if sparse.issparse(array):
+        array = array.astype(dtype).toarray()
     return np.require(array, dtype=dtype, requirements=["C", "W", "A"])
 
 

@@ -219,8 +219,13 @@ class TestExplain:
             ({"test_row": 0, "n": 0}, "n must be a whole number of at least 1"),
             ({"test_row": 0, "X": X}, "give both X and X_test, or neither"),
             ({"test_row": 0, "X": X[1:], "X_test": X_test}, "X must have 105 rows"),
-            ({"test_row": 0, "X": X, "X_test": X_test * np.nan}, "X_test holds missing values"),
-            ({"test_row": 0, "X": X.astype(str).astype(object) + "cm", "X_test": X_test}, "X must hold numbers"),
+            (
+                {"test_row": 0, "X": X, "X_test": sparse.csr_matrix(X_test * np.nan)},
+                "X and X_test must not be sparse where",
+            ),
+            ({"test_row": 0, "X": X * np.nan, "X_test": X_test[:, :2]}, "X and X_test must have the same columns"),
+            ({"test_row": 0, "X": X * np.nan, "X_test": X_test}, "X cannot be turned into numbers: no column is left"),
+            ({"test_row": 0, "X": X[:, 0].astype(str), "X_test": X_test}, r"give .* X=pipeline\[:-1\]\.fit_transform"),
         ],
     )
     def test_bad_input(self, iris, arguments, message):

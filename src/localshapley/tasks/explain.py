@@ -11,7 +11,7 @@ from localshapley.distances import distances
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import ids_of, influences, table
+from localshapley.valuation.columns import ids_of, influences, tables
 from localshapley.valuation.matching import rows_and_labels
 
 
@@ -26,9 +26,9 @@ def explain(
         Made with ``per_test=True``.
     test_row : int
         Number of the test row, from 0.
-    X, X_test : array, DataFrame or sparse matrix of numbers, optional
+    X, X_test : array, DataFrame or sparse matrix, optional
         Training and test rows; with both, Euclidean distances are shown. In a valuation with ``cv=...`` the test rows
-        are the training rows: give `X` for both.
+        are the training rows: give `X` for both. Tables with words or gaps are prepared as in `suspects`.
     y : array, Series or list of shape (n_rows,), optional
         Labels of the training rows.
     n : int, optional
@@ -40,6 +40,7 @@ def explain(
         The training rows of the test row's support, most influential first, under the index of the valuation: `value`
         (what the row adds to the score of this prediction), `effect` (``"helped"``, ``"hurt"`` or ``"none"``) and,
         where they were given, `label` and `distance`. The values sum to what all rows of the support together add.
+        Where columns were prepared, ``attrs["preparation"]`` tells how.
 
     Examples
     --------
@@ -62,6 +63,7 @@ def explain(
     if y is not None:
         found["label"] = y[rows]
     if X is not None:
-        X, X_test = table("X", X, len(valuation.values)), table("X_test", X_test, len(valuation.support_sizes))
+        (X, X_test), steps = tables(("X", X, len(valuation.values)), ("X_test", X_test, len(valuation.support_sizes)))
+        found.attrs |= {"preparation": steps} if steps else {}
         found["distance"] = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0]
     return found

@@ -193,7 +193,8 @@ def worth_mending(
     n : int or float, optional
         How many suspects to act on, of all rows, or which share; by default those that `suspects` lists.
     features : table of shape (n_rows, n_features), optional
-        The rows as numbers, for the witnesses, if `X` holds something else.
+        The rows for the witnesses, if they are to see others than `X`, such as ``pipeline[:-1].fit_transform(X)``.
+        Tables with words or gaps are prepared as in `suspects`.
 
     Returns
     -------
@@ -214,7 +215,7 @@ interval +13.6 to +39.7) with the suggested labels, on 45 held-out rows that had
         check_whole("cv", cv, least=2)
     trial = _Trial(check(X, y, X_test, y_test, model=model, cv=N_FOLDS if cv == "oob" else cv, seed=seed), y_test)
     given = ("X", X) if features is None else ("features", features)
-    numbers = filled(table(*given, len(trial.y)))
+    numbers = filled(table(*given, len(trial.y))[0])
     share = None if n is None else count_of(n, len(trial.y)) / len(trial.y)
     splits, losses, times_listed = trial.splits(), [], np.zeros(len(trial.y))
     for train, held in splits:

@@ -42,6 +42,9 @@ def suspects(
     estimated from the rows whose class the witnesses are surest of: `verdict` tells it, with an interval. Whatever
     model the rows were valued with, these witnesses find more wrong labels than its values do.
 
+    Numbers in place of labels have a third witness, a machine with a quadratic kernel. They are ranked by how far they
+    are from what the witnesses predict, of which the best counts most, beside how far the witnesses disagree.
+
     Without `X`, and where there are fewer than twenty rows or no two classes of five, there are no witnesses. Rows are
     then ranked by their value and, with `X`, by the share of their neighbours that have the same label.
 
@@ -54,10 +57,11 @@ def suspects(
     y : array, Series or list of shape (n_rows,)
         Labels, or numbers, that the rows were valued with. Where `y` and `X` have the index of the valuation, in
         whatever order, they go by it.
-    X : array, DataFrame or sparse matrix of numbers, optional
-        The rows; neighbours are the nearest, by Euclidean distance of standardised features. Without it neighbours
-        are the rows that are most often in the same supports, which needs a valuation with ``per_test=True``;
-        without either there are none.
+    X : array, DataFrame or sparse matrix, optional
+        The rows; neighbours are the nearest, by Euclidean distance of standardised features. A table with words or
+        gaps is prepared as the command line does it: gaps are filled, and each category gets a feature. Without `X`
+        neighbours are the rows that are most often in the same supports, which needs a valuation with
+        ``per_test=True``; without either there are none.
     n : int or float, optional
         How many rows, or which share of them; by default those with ``p_wrong > 0.5``. Without witnesses the default
         are those whose value is below zero by more than its errors of 95 % and, with `X`, most of whose neighbours
@@ -78,7 +82,8 @@ def suspects(
         without witnesses, and where they can learn nothing), `value`, `stderr`, `label`, `suggested` (the most probable
         other label, or the number that is predicted; without witnesses the most frequent label of the neighbours, or
         their mean), `agreement` (share of the neighbours with the row's own label; NaN for a regressor) and
-        `neighbours` (those with another label, nearest first; for a regressor all).
+        `neighbours` (those with another label, nearest first; for a regressor all). Where columns were prepared,
+        ``attrs["preparation"]`` tells how.
 
     Examples
     --------
@@ -91,8 +96,10 @@ def suspects(
     """
     check_errors(errors)
     X, labels = rows_and_labels(valuation, X, y)
+    preparation: list[str] = []
     if X is not None:
-        X = filled(table("X", X, len(labels)))
+        numbers, preparation = table("X", X, len(labels))
+        X = filled(numbers)
     check_whole("n_neighbours", n_neighbours)
     regression = is_regression(valuation, labels)
     judged = None if X is None else judge(X, labels, regression=regression, seed=seed, progress=progress)
@@ -126,6 +133,8 @@ def suspects(
     )
     if judged is not None:
         listed.attrs["n_wrong"] = judged.n_wrong
+    if preparation:
+        listed.attrs["preparation"] = preparation
     for caution in verdict(valuation, labels, listed).cautions:
         warn(caution)
     return listed

@@ -9,9 +9,11 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, make_scorer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
@@ -94,9 +96,13 @@ ROWS = {
     "other number of features": ({"X_test": X_TEST[:, :2]}, "X_test has 2 features, X has 3; both need the same"),
     "other columns": (
         {"X": frame(X), "X_test": frame(X_TEST, "abd")},
-        r"X_test has the columns \['a', 'b', 'd'\], X has \['a', 'b', 'c'\]",
+        "X_test lacks 'c' and has 'd', which X does not have",
     ),
-    "other order of columns": ({"X": frame(X), "X_test": frame(X_TEST, "acb")}, "in the same order"),
+    "other order of columns": ({"X": frame(X), "X_test": frame(X_TEST, "acb")}, r"give X_test\[X.columns\]"),
+    "other repeated columns": (
+        {"X": frame(X, "aab"), "X_test": frame(X_TEST, "abb")},
+        "X_test has a column more often or less often than X",
+    ),
     "one dimension": ({"X": X[:, 0]}, r"X must have two dimensions.*got 1: reshape.*X.reshape\(-1, 1\)"),
     "one test row without brackets": ({"X_test": X_TEST[0], "y_test": [0]}, "X_test must have two dimensions"),
     "three dimensions": ({"X": X[:, :, None]}, r"X must have two dimensions.*got 3: flatten.*reshape\(len\(X\), -1\)"),
@@ -147,6 +153,15 @@ LABELS = {
         {"model": NeverRegresses(), "y": np.arange(8) * 1e300, "y_test": np.arange(4.0)},
         r"y holds 7e\+300, .*overflow",
     ),
+    "fractions for a classifier": (
+        {"y": Y + 0.5, "y_test": Y_TEST + 0.7},
+        "y holds fractions such as 0.5.*a regressor",
+    ),
+    "numbers against text": (
+        {"y_test": Y_TEST.astype(str)},
+        r"no label of y_test occurs in y: y holds int such as 0, y_test holds str such as '0'.*y_test.astype\(int\)",
+    ),
+    "text against numbers": ({"y": Y.astype(str)}, r"y holds str such as '0', .*y_test.astype\(str\)"),
     "labels that do not compare": (
         {"y": np.array(["a", 1] * 4, dtype=object)},
         "y ",
@@ -174,6 +189,9 @@ SETTINGS = {
     "unknown method": ({"method": "exakt"}, "method must be one of .*got 'exakt'. Did you mean 'exact'"),
     "unknown score": ({"score": "acuracy"}, "score must be one of .*got 'acuracy'. Did you mean 'accuracy'"),
     "a score of regressors": ({"score": "squared_error"}, "score 'squared_error' is for a regressor.*'accuracy'"),
+    "a name of many rows": ({"score": "roc_auc"}, "got 'roc_auc'. A score sees one test row at a time.*F1 and AUC"),
+    "a function of many rows": ({"score": f1_score}, "score f1_score is a score of many rows.*one test row at a time"),
+    "a scorer": ({"score": make_scorer(f1_score)}, r"make_scorer\(f1_score.* is a score of many rows"),
     "a score of no kind": ({"score": 3}, "score must be a name, a function.*got 3"),
     "a support by name": ({"support": "nearest"}, r"support must be one of.*Nearest\(10\).*got 'nearest'"),
     "a support by number": ({"support": 10}, r"support must be one of.*got 10"),
@@ -183,6 +201,7 @@ SETTINGS = {
     "empty is text": ({"empty": "zero"}, "empty must be a finite number; got 'zero'"),
     "budget is zero": ({"budget": 0}, "budget must be a whole number of at least 1; got 0"),
     "budget is a fraction": ({"budget": 2.5}, "budget must be a whole number of at least 1; got 2.5"),
+    "budget is a whole float": ({"budget": 1e3}, "budget must be a whole number.*got 1000.0; write 1000"),
 }
 ALL = {
     f"{kind}: {name}": case
@@ -225,6 +244,31 @@ def test_what_the_model_itself_refuses_is_said_with_the_model():
     table, test_table = frame(but(X, "red")), frame(but(X_TEST, "red"))
     with pytest.raises(ls.InvalidArgumentError, match=r"DecisionTreeClassifier\(\) cannot be trained on all.*'red'"):
         value(X=table, X_test=test_table, model=DecisionTreeClassifier())
+
+
+@pytest.mark.parametrize(
+    "model", [DecisionTreeClassifier(), make_pipeline(StandardScaler(), SVC())], ids=["tree", "steps"]
+)
+def test_columns_that_hold_no_numbers_are_named(model):
+    dates = pd.date_range("2020-01-01", periods=8)
+    for column, message in (
+        (["x", "y"] * 4, "'c' holds no numbers.*OneHotEncoder"),
+        (dates, "'c' holds dates or times"),
+    ):
+        table = frame(X).assign(c=column)
+        with pytest.raises(ls.InvalidArgumentError, match=f"column {message}"):
+            value(X=table, X_test=table[:4], model=model)
+
+
+def test_whole_numbers_as_objects_are_labels():
+    expected = ls.value(X, Y, X_TEST, Y_TEST, model=SVC(), support=Nearest(4))
+    found = ls.value(X, Y.astype(object), X_TEST, Y_TEST.astype(object), model=SVC(), support=Nearest(4))
+    assert (found.values == expected.values).all()
+
+
+def test_labels_of_which_y_has_none_are_noted_where_they_are_of_its_kind():
+    with pytest.warns(ls.LocalShapleyWarning, match=r"labels that y does not have \(7, and no others\)"):
+        ls.value(X, Y, X_TEST[:1], [7], model="knn", support=Nearest(4))
 
 
 def test_labels_that_no_training_row_has_are_noted_and_scored_as_wrong():

@@ -169,6 +169,9 @@ SCORES: dict[str, type[Score]] = {
 }
 
 
+ONE_ROW = "A score sees one test row at a time, so that scores of many rows, such as F1 and AUC, cannot work."
+
+
 def resolve(
     score: str | Score | Callable[[Any, Any], float] | None,
     task: str,
@@ -188,10 +191,16 @@ def resolve(
         score = "squared_error" if task == "regressor" else "confidence" if has_proba else "accuracy"
     if isinstance(score, str):
         if score not in SCORES:
-            raise unknown_name("score", score, SCORES)
+            from sklearn.metrics import get_scorer_names  # heavy
+
+            error = unknown_name("score", score, SCORES)
+            raise InvalidArgumentError(f"{error} {ONE_ROW}") if score in get_scorer_names() else error
         chosen: Score = SCORES[score]()
     elif isinstance(score, Score):
         chosen = score
+    elif str(getattr(score, "__module__", "")).startswith("sklearn.metrics"):
+        name = getattr(score, "__name__", repr(score))
+        raise InvalidArgumentError(f"score {name} is a score of many rows. {ONE_ROW} Use one of {', '.join(SCORES)}.")
     elif callable(score) and not isinstance(score, type):
         chosen = Custom(score, labels)
     else:

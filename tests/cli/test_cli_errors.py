@@ -94,8 +94,14 @@ def test_a_test_table_with_other_columns(command, flowers):
         (b"", "is empty"),
         (b"a,b,label\n", "has 0 rows"),
         (b"a,b,label\n1,2,x\n3,4,x\n5,6,x\n", "has only one class (x)"),
-        (b"a,label\n" + b"1,x\n2,y\n" * 20 + b"abc,x\n", "column 'a' holds numbers except in 1 row, first 'abc'"),
-        ("a,label\n1,é\n2,b\n".encode("latin-1"), "is not utf-8 text"),
+        (
+            b"a,label\n" + b"1,x\n2,y\n" * 20 + b"abc,x\n",
+            "if they are codes, give the column as a category (on the command line, --category a)",
+        ),
+        (
+            "a,label\n1,é\n2,b\n".encode("latin-1"),
+            "is not utf-8 text (byte 0xe9); save it as UTF-8, or give its encoding, such as --encoding latin-1.",
+        ),
         (b"a,label\n1,x\n2,\n", "target 'label' is missing in 1 row, first in row 1"),
         (b"a,label\n1,x\n2,y,3,4,5\n", "cannot be read as csv"),
         (b"label\nx\ny\n", "no columns left to learn from"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import numpy as np
@@ -28,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 import naive
-from localshapley.models import Refit
+from localshapley.models import Counts, Refit, Trainer
 from localshapley.supports import Everything, Given, Nearest
 
 iris, cancer, wine, diabetes = load_iris(), load_breast_cancer(), load_wine(), load_diabetes()
@@ -230,6 +231,22 @@ def test_coalitions_that_an_estimator_refuses_count_as_nothing_learnt_and_are_no
     (note,) = [note for note in found.notes if "too small" in note]
     assert note.startswith(f"{len(refused)} coalitions")
     assert "at least 4 rows are needed" in note
+
+
+def test_one_of_a_kind_is_told_as_one():
+    class Some(Trainer):
+        def train(self, coalitions):
+            """Nothing to train."""
+
+    counts = Counts(
+        failed=1, skipped=1, silent=1, warnings=Counter(UserWarning=1), first_failure="x", first_skipped="y"
+    )
+    assert Some().notes(counts) == [
+        "1 coalition was too small for the model and is scored like the empty coalition (first: x).",
+        "1 coalition failed to train and is scored like the empty coalition: the values are biased (first: y).",
+        "1 prediction was missing, NaN or infinite and is scored like the empty coalition.",
+        "1 fit gave a UserWarning.",
+    ]
 
 
 def test_calibration_that_needs_two_rows_of_each_class_never_raises():

@@ -138,6 +138,7 @@ class TestTexts:
         expected = ls.value(*rows, model=LogisticRegression(), support=Nearest(5))
         assert (found.values == expected.values).all()
         assert np.abs(found.values).max() > 0.05
+        assert any(note.startswith("TfidfVectorizer before LogisticRegression was fitted") for note in found.notes)
 
     def test_with_folds_and_refitted(self):
         found = ls.value(list(self.texts), self.y, cv=3, model=self.model, support=Nearest(4))

@@ -156,6 +156,8 @@ def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
         )
     if labels.dtype == object and all(isinstance(label, str) for label in labels):
         labels = labels.astype(str)
+    elif labels.dtype == object and all(type(label) is int for label in labels):
+        labels = labels.astype(np.int64)
     return labels
 
 
@@ -163,15 +165,26 @@ def _in_one_form(rows: Any, test_rows: Any) -> tuple[Any, Any]:
     """Both tables as frames with the same columns, as arrays, or as sparse matrices."""
     if isinstance(rows, pd.DataFrame) and isinstance(test_rows, pd.DataFrame):
         if list(rows.columns) != list(test_rows.columns):
-            raise InvalidArgumentError(
-                f"X_test has the columns {list(test_rows.columns)}, X has {list(rows.columns)}; "
-                "they must be the same, in the same order."
-            )
+            raise InvalidArgumentError(_other_columns(rows.columns, test_rows.columns))
         return rows, test_rows
     tables = [as_array(name, table) for name, table in (("X", rows), ("X_test", test_rows))]
     if sparse.issparse(tables[0]) != sparse.issparse(tables[1]):
         raise InvalidArgumentError("X and X_test must both be sparse or both be dense.")
     return tables[0], tables[1]
+
+
+def _other_columns(own: pd.Index, others: pd.Index) -> str:
+    """What to say where the columns of `X_test` are not those of `X`."""
+    if sorted(map(str, own)) == sorted(map(str, others)):
+        return "X_test has the columns of X in another order; give X_test[X.columns]."
+    lacks, more = own.difference(others, sort=False), others.difference(own, sort=False)
+    said = [f"lacks {_few(lacks)}"] if len(lacks) else []
+    said += [f"has {_few(more)}, which X does not have"] if len(more) else []
+    return f"X_test {' and '.join(said) or 'has a column more often or less often than X'}; both need the same columns."
+
+
+def _few(names: pd.Index, most: int = 4) -> str:
+    return ", ".join(map(repr, names[:most].tolist())) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def as_array(name: str, table: Any) -> Any:

@@ -164,8 +164,18 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
         if not (refuses(error) or isinstance(error, TypeError)):
             raise
         raise RefusedByModelError(
-            f"model {on_one_line(estimator)} cannot be trained on all of X and y: {error}"
+            f"model {on_one_line(estimator)} cannot be trained on all of X and y: {error}{about_columns(X)}"
         ) from error
+
+
+def about_columns(X: Any) -> str:
+    """Names the first column that holds no numbers, as a reason for a refusal; empty if all do."""
+    if not isinstance(X, pd.DataFrame) or are_numbers(X):
+        return ""
+    name, kind = next((name, kind) for name, kind in X.dtypes.items() if not pd.api.types.is_numeric_dtype(kind))
+    if kind.kind in "mM":
+        return f" (column {name!r} holds dates or times; give numbers, such as days since a date, or leave it out)"
+    return f" (column {name!r} holds no numbers; leave it out, or encode it in a Pipeline, with OneHotEncoder)"
 
 
 def predict(reference: Any, X: Any) -> AnyArray:

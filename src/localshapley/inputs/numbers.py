@@ -28,7 +28,8 @@ def check_whole(name: str, value: Any, *, least: int = 1, optional: bool = False
     if optional and value is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InvalidArgumentError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+        hint = f"; write {int(value)}" if isinstance(value, float) and value.is_integer() and value >= least else ""
+        raise InvalidArgumentError(f"{name} must be a whole number of at least {least}; got {value!r}{hint}.")
 
 
 def check_number(

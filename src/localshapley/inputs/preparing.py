@@ -163,7 +163,8 @@ def _as_numbers(column: pd.Series) -> tuple[pd.Series | None, str]:
     if len(wrong) < (1 - MOSTLY) * len(given):
         raise LocalShapleyError(
             f"column {column.name!r} holds numbers except in {counted(len(wrong), 'row')}, first {wrong.iloc[0]!r} in "
-            f"row {wrong.index[0]}; fix or empty these cells, or give the column as a category if they are codes."
+            f"row {wrong.index[0]}; fix or empty these cells, or, if they are codes, give the column as a category "
+            f"(on the command line, --category {column.name})."
         )
     return None, ""
 

@@ -66,8 +66,8 @@ def read_table(
         raise
     except UnicodeDecodeError as error:
         raise LocalShapleyError(
-            f"{path} is not {encoding} text (byte {error.object[error.start]:#04x}); save it as UTF-8, or name its "
-            "encoding, such as latin-1."
+            f"{path} is not {encoding} text (byte {error.object[error.start]:#04x}); save it as UTF-8, or give its "
+            "encoding, such as --encoding latin-1."
         ) from None
     except LookupError:
         raise InvalidArgumentError(f"encoding {encoding!r} is not known; common ones are utf-8 and latin-1.") from None

@@ -148,6 +148,17 @@ def _classes(y: AnyArray) -> tuple[AnyArray, Ints]:
     return classes, codes
 
 
+def _check_kinds(label: Any, unseen: Any) -> None:
+    """Refuse text where the labels of `y` are numbers, and the reverse; given one label of each, none is in both."""
+    if isinstance(label, str) == isinstance(unseen, str):
+        return
+    kinds = [type(one).__name__ for one in (label, unseen)]
+    raise InvalidArgumentError(
+        f"no label of y_test occurs in y: y holds {kinds[0]} such as {label!r}, y_test holds {kinds[1]} such as "
+        f"{unseen!r}; make them one kind, such as y_test.astype({kinds[0]})."
+    )
+
+
 def make_task(
     data: Data, *, classifies: bool, has_proba: bool, score: Any = None, empty: float | None = None, seed: int = 0
 ) -> tuple[Task, list[str]]:
@@ -168,10 +179,18 @@ def make_task(
             f"y holds one class only ({classes.tolist()[0]!r}); a classifier's rows are worth something only with "
             "two or more. Check the column, or use a regressor for numbers."
         )
+    if classes.dtype.kind == "f" and (classes % 1 != 0).any():
+        fraction = classes[classes % 1 != 0].tolist()[0]
+        raise InvalidArgumentError(
+            f"y holds fractions such as {fraction!r}, which are amounts and no classes; use a regressor instead of the "
+            "classifier."
+        )
     y_test, unseen = encode(data.y_test, classes)
     notes = []
     if len(unseen):
-        names = ", ".join(map(repr, unseen.tolist()[:5]))
+        if none := bool((y_test < 0).all()):
+            _check_kinds(classes.tolist()[0], unseen.tolist()[0])
+        names = ", ".join(map(repr, unseen.tolist()[:5])) + ", and no others" * none
         notes.append(f"y_test holds labels that y does not have ({names}); they count as wrong whatever is learnt.")
         warn(notes[0])
     chosen = scores.resolve(score, "classifier", (classes, unseen), has_proba)

@@ -17,7 +17,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from localshapley.arrays import AnyArray
 from localshapley.errors import RefusedByModelError
 from localshapley.inputs.data import are_numbers, as_array
-from localshapley.inputs.model import final_step, on_one_line, seeded
+from localshapley.inputs.model import about_columns, final_step, on_one_line, seeded
 from localshapley.inputs.task import Task
 
 
@@ -58,13 +58,14 @@ def transformed(task: Task, before: Pipeline) -> Task:
     except (ValueError, TypeError) as error:
         raise RefusedByModelError(
             f"the steps before the model, {on_one_line(before)}, cannot be trained on all of X and y: {error}"
+            f"{about_columns(task.X)}"
         ) from error
     return replace(task, X=as_table(X), X_test=as_table(X_test))
 
 
 def names_of_steps(before: Pipeline) -> str:
-    """The steps, by their classes: "SimpleImputer and StandardScaler"."""
-    *names, last = [type(step).__name__ for _, step in flat(before)] or ["nothing"]
+    """The steps, by their classes: "SimpleImputer and StandardScaler", without what only hands texts on."""
+    *names, last = [type(step).__name__ for _, step in flat(before) if type(step) is not TextColumn] or ["nothing"]
     return f"{', '.join(names)} and {last}" if names else last
 
 

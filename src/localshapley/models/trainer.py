@@ -15,6 +15,7 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.bundles import Bundles
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
+from localshapley.wording import counted
 
 
 @dataclass
@@ -150,21 +151,22 @@ class Trainer(ABC):
         found = []
         if counts.failed:
             found.append(
-                f"{counts.failed} coalitions were too small for the model and are scored like the empty coalition "
+                f"{counted(counts.failed, 'coalition')} {'was' if counts.failed == 1 else 'were'} too small for the "
+                f"model and {'is' if counts.failed == 1 else 'are'} scored like the empty coalition "
                 f"(first: {counts.first_failure})."
             )
         if counts.skipped:
             found.append(
-                f"{counts.skipped} coalitions failed to train and are scored like the empty coalition: the values are "
-                f"biased (first: {counts.first_skipped})."
+                f"{counted(counts.skipped, 'coalition')} failed to train and {'is' if counts.skipped == 1 else 'are'} "
+                f"scored like the empty coalition: the values are biased (first: {counts.first_skipped})."
             )
         if counts.silent:
             remedy = f"; {self.if_silent}" if self.if_silent else ""
             found.append(
-                f"{counts.silent} predictions were missing, NaN or infinite and are scored like the empty "
-                f"coalition{remedy}."
+                f"{counted(counts.silent, 'prediction')} {'was' if counts.silent == 1 else 'were'} missing, NaN or "
+                f"infinite and {'is' if counts.silent == 1 else 'are'} scored like the empty coalition{remedy}."
             )
-        return found + [f"{count} fits gave a {name}." for name, count in sorted(counts.warnings.items())]
+        return found + [f"{counted(count, 'fit')} gave a {name}." for name, count in sorted(counts.warnings.items())]
 
 
 class Solver(Protocol):

@@ -3,6 +3,7 @@
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py [--seeds 3] [--only NAME] [--jobs 2] [--minutes 60]
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --no-values --rates 0.4    # a part that takes less time
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --numbers     # wrong numbers in regression
+    LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --right-numbers --seeds 5    # regression, none is wrong
 
 The folder holds `adult.tsv.gz`, `bank.csv`, `201_pol.tsv.gz`, `215_2dplanes.tsv.gz` (PMLB) and MNIST somewhere;
 cleanlab must be installed. Every data set has 1,000 rows drawn at random (569 in Breast Cancer, 178 in wine); pol and
@@ -61,6 +62,10 @@ N_ROWS = 1000
 TABLES = ("precisions", "probabilities", "numbers")
 KINDS, RATES = ("uniform", "pairs", "boundary"), (0.05, 0.1, 0.2, 0.4)
 NAMES = ("breast_cancer", "digits", "mnist", "adult", "bank", "pol", "2dplanes", "wine")
+SHAPES = (
+    "linear", "exp", "quadratic", "interaction", "heavy tails", "heteroscedastic", "lognormal", "skewed noise",
+    "noise alone",
+)  # fmt: skip
 CATEGORIES = (
     "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country",
 )  # fmt: skip
@@ -353,6 +358,45 @@ def wrong_numbers(n_seeds: int) -> None:
     print(f"\n{markdown(table.groupby(['wrong', 'rate']).mean(numeric_only=True))}")
 
 
+def right_numbers(n_seeds: int) -> None:
+    """Regression without wrong numbers: how many rows are listed, and how often the interval leaves out 0."""
+    lines = []
+    drawn = [(name, n, width) for name in SHAPES for n, width in ((200, 1), (200, 3), (500, 5), (1000, 10))]
+    stored = [(name, N_ROWS, 0) for name in ("diabetes", "friedman", "pol", "2dplanes")]
+    for (name, n, width), seed in product(drawn + stored, range(n_seeds)):
+        rng = np.random.default_rng([seed, n, width])
+        X, y = drawn_numbers(name, n, width, rng) if width else table_of_numbers(name, seed)
+        rows = rng.permutation(len(y))[:n]
+        judged = judge_numbers(X[rows], y[rows].astype(float), seed=seed)
+        assert judged is not None
+        listed, (about, low, _) = int((judged.p_wrong > 0.5).sum()), judged.n_wrong
+        lines.append({"data": name, "listed": listed, "runs with some": float(listed > 0),
+                      "about": about, "interval leaves out 0": float(low >= 1)})  # fmt: skip
+    groups = pd.DataFrame(lines).groupby("data", sort=False)
+    table = groups[["listed", "about"]].mean().rename(columns={"listed": "listed on average", "about": "estimated"})
+    table.insert(0, "runs", groups.size())
+    table.insert(2, "most listed", groups["listed"].max())
+    print(markdown(table.join(groups[["runs with some", "interval leaves out 0"]].mean()).astype({"runs": object})))
+
+
+def drawn_numbers(name: str, n: int, width: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, and numbers of one of the `SHAPES` with noise of 0.3, a tenth of how much the linear ones differ."""
+    X, weights = rng.normal(size=(n, width)), np.arange(width, 0, -1.0)
+    weights /= np.linalg.norm(weights)
+    linear, noise = 3 * X @ weights, 0.3 * rng.normal(size=n)
+    return X, {
+        "linear": linear + noise,
+        "exp": np.exp(X[:, 0]) + X[:, -1] / 2 + noise,
+        "quadratic": X**2 @ weights + noise,
+        "interaction": linear + 2 * X[:, 0] * X[:, -1] + noise,
+        "heavy tails": linear + 0.3 * rng.standard_t(3, n),
+        "heteroscedastic": linear + noise * np.exp(X[:, 0]),
+        "lognormal": np.exp(linear / 3 + noise),
+        "skewed noise": linear + rng.lognormal(size=n),
+        "noise alone": noise,
+    }[name]
+
+
 def table_of_numbers(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     if name == "diabetes":
         return datasets.load_diabetes(return_X_y=True)
@@ -372,13 +416,14 @@ def main() -> None:
     parser.add_argument("--no-values", action="store_true", help="no local values of five models, the slowest rivals")
     parser.add_argument("--minutes", type=float, default=600, help="start no run after this time")
     parser.add_argument("--ours", action="store_true", help="no rivals: how well calibrated the probabilities are")
-    parser.add_argument("--numbers", action="store_true")
+    parser.add_argument("--numbers", action="store_true", help="regression with wrong numbers")
+    parser.add_argument("--right-numbers", action="store_true", help="regression without: is anything listed?")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--tables", type=Path)
     arguments = parser.parse_args()
-    if arguments.numbers:
+    if arguments.numbers or arguments.right_numbers:
         warnings.simplefilter("ignore")
-        wrong_numbers(arguments.seeds)
+        (wrong_numbers if arguments.numbers else right_numbers)(arguments.seeds)
         return
     if arguments.tables is not None:
         found, judged, numbers = (pd.read_parquet(arguments.tables / f"{name}.parquet") for name in TABLES)

@@ -254,3 +254,72 @@ class TestNumbers:
     def test_numbers_that_are_all_the_same_are_right(self):
         X = np.random.default_rng(0).normal(size=(50, 2))
         assert (judge_numbers(X, np.full(50, 3.0)).p_wrong < 0.5).all()
+
+    @pytest.mark.parametrize("kind", ["linear", "exp", "quadratic", "interaction", "heavy tails", "heteroscedastic"])
+    def test_right_numbers_are_left_alone(self, kind):
+        for seed, (n, width) in enumerate([(200, 1), (200, 3), (400, 5)]):
+            X, y = right_numbers(kind, n, width, seed)
+            said = judge_numbers(X, y)
+            assert (said.p_wrong > 0.5).sum() == 0
+            assert said.n_wrong[1] == 0
+            assert said.n_wrong[0] < 0.02 * n
+
+    def test_one_gross_error_is_enough(self):
+        X, y = right_numbers("linear", 200, 3, 0)
+        y[17] += 10 * y.std()
+        assert np.flatnonzero(judge_numbers(X, y).p_wrong > 0.5).tolist() == [17]
+
+    @pytest.mark.parametrize("kind", ["linear", "quadratic"])
+    def test_wrong_numbers_among_them_are_found(self, kind):
+        X, y = right_numbers(kind, 200, 3, 0)
+        rng = np.random.default_rng(1)
+        wrong = rng.choice(200, 12, replace=False)
+        y[wrong] += rng.choice([-1, 1], 12) * rng.uniform(1.5, 3, 12) * y.std()
+        said = judge_numbers(X, y)
+        listed = np.flatnonzero(said.p_wrong > 0.5)
+        assert np.isin(listed, wrong).mean() > 0.8
+        assert np.isin(wrong, listed).mean() > 0.8
+        assert said.n_wrong[1] <= 12 <= said.n_wrong[2]
+
+    def test_a_wrong_number_among_numbers_that_are_known_exactly(self):
+        X = np.repeat(np.arange(5.0), 20)[:, None]
+        y = 10 * X[:, 0]
+        y[30] = 25
+        said = judge_numbers(X, y)
+        assert np.argmax(said.suspicion) == 30
+        assert np.delete(said.p_wrong, 30).max() < 0.5
+
+    def test_the_witness_that_predicts_best_counts_most_and_disagreement_excuses(self):
+        target = np.array([0.0, 0.0, 4.0, 4.0, 0.0])
+        good, poor = np.array([0.1, 0.1, 0.1, 0.1, 0.1]), np.array([1.0, -1.0, 0.1, -9.0, 1.0])
+        residual, together = witnesses._together(target, np.array([good, poor]))
+        assert together == pytest.approx(good, abs=0.01)
+        assert residual[2] > 1.3 * residual[3] > 20 * residual[0]
+
+    @pytest.mark.parametrize(("freedom", "is_two"), [(1, False), (3, False), (30, False), (None, True)])
+    def test_two_kinds_are_told_from_heavy_tails(self, freedom, is_two):
+        rng = np.random.default_rng(0)
+        residual = np.abs(rng.normal(size=500) if freedom is None else rng.standard_t(freedom, 500))
+        if freedom is None:
+            residual[:40] = rng.uniform(5, 20, 40)
+        p_wrong, (about, low, high) = witnesses._two_kinds(residual)
+        assert ((p_wrong > 0.5).sum() > 30) == is_two
+        assert (low > 0) == is_two
+        assert about == pytest.approx(p_wrong.sum(), rel=0.01, abs=0.1)
+        assert not is_two or low < 40 < high
+
+
+def right_numbers(kind, n, width, seed):
+    """Rows and numbers with noise, none of which is wrong."""
+    rng = np.random.default_rng([seed, n, width])
+    X = rng.normal(size=(n, width))
+    linear = X @ np.arange(width, 0, -1.0)
+    noise = 0.3 * rng.normal(size=n)
+    return X, {
+        "linear": linear + noise,
+        "exp": np.exp(X[:, 0]) + noise,
+        "quadratic": X**2 @ np.ones(width) + noise,
+        "interaction": linear + 2 * X[:, 0] * X[:, -1] + noise,
+        "heavy tails": linear + 0.3 * rng.standard_t(3, n),
+        "heteroscedastic": linear + noise * np.exp(X[:, 0]),
+    }[kind]

@@ -1,13 +1,15 @@
 """Witnesses of wrong labels: a forest and a support vector machine, which judge each row without having seen it.
 
 How often a label is wrong is read off the rows whose class both witnesses are sure of: their labels hardly ever differ
-from it unless they are wrong. `docs/concepts/wrong-labels.md` explains each step, and says where it fails.
+from it unless they are wrong. Numbers have a third witness, and residuals of two kinds in place of sure rows.
+`docs/concepts/wrong-labels.md` explains each step, and says where it fails.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -56,10 +58,14 @@ TOLD = 0.4
 """As if only this share of the sure rows told the rate: it differs a little between them and others."""
 PRIOR_ROWS = 10
 """The rates at which one label is taken for another are drawn to the common rate as if by this many rows."""
-N_STEPS = 300
-"""Steps of the fit of two kinds of residuals."""
-FREEDOM = 5
-"""Degrees of freedom of the residuals of right numbers: their tails are heavier than a normal distribution's."""
+N_STEPS, SMALL_STEP = 300, 1e-7
+"""Steps of a fit of one or two kinds of residuals, and how little the last one changes."""
+FREEDOMS = (1, 1.5, 2, 3, 5)
+"""Degrees of freedom that residuals of right numbers may have: some noise has far heavier tails than other."""
+BY_QUALITY = 4
+"""A witness of numbers that is off by half as much as another counts two to the power of this as much."""
+FINEST = 0.01
+"""No witness of numbers is trusted to be nearer than this share of the distance between their quartiles."""
 OPEN, CAUTIOUS = (3, 1.0), (10, 0.1)
 """Rows in a leaf of the forest at least, and `C` of the machine. Cautious witnesses learn less from each row, so less
 from wrong labels, too."""
@@ -70,7 +76,7 @@ N_FOLDS = 5
 STEPS_OF_FOREST = 5
 """How many steps of the progress bar the forest takes; each fold takes one."""
 STEPS = STEPS_OF_FOREST + 2 * N_FOLDS
-"""Steps of a forest and a machine."""
+"""Steps of a forest, a machine and what its probabilities or a second machine take."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def judge_labels(X: Any, codes: Ints, *, seed: int = 0, progress: ProgressSettin
 
 def judge_numbers(X: Any, y: Floats, *, seed: int = 0, progress: ProgressSetting = False) -> Judgement | None:
     """Let the witnesses judge numbers by how far they are from what is predicted; None if there are too few rows."""
-    with Progress(progress, STEPS_OF_FOREST + N_FOLDS, "asking the witnesses") as bar:
+    with Progress(progress, STEPS, "asking the witnesses") as bar:
         return _in_any_order(X, y, lambda X, y, same: _judge_numbers(X, y, same, seed, bar))
 
 
@@ -182,12 +188,34 @@ def _judge_numbers(X: Any, y: Floats, same: Ints, seed: int, bar: Progress) -> J
     grown = RandomForestRegressor(max_features=1 / 3, **_of_forest(len(y), seed)).fit(X, target)
     bar.advance(STEPS_OF_FOREST)
     folds = list(KFold(N_FOLDS, shuffle=True, random_state=seed).split(target))
-    machine = _held_out(SVR(gamma=_gamma(X)), "predict", X, target, folds, MAX_OF_MACHINE, bar)[:, 0]
-    predicted = np.array([grown.oob_prediction_, machine])
-    off = np.abs(target - predicted)
-    residual = _shared(sum(one / (np.median(one) or 1.0) for one in off) / 2, same)
+    gamma = _gamma(X)
+    machines = (SVR(gamma=gamma), SVR(kernel="poly", degree=2, coef0=1, gamma=gamma))
+    held_out = [_held_out(machine, "predict", X, target, folds, MAX_OF_MACHINE, bar)[:, 0] for machine in machines]
+    residual, together = _together(target, np.array([grown.oob_prediction_, *held_out]))
+    residual = _shared(residual, same)
     p_wrong, n_wrong = _two_kinds(residual)
-    return Judgement(residual, p_wrong, middle + scale * predicted.mean(axis=0), n_wrong)
+    return Judgement(residual, p_wrong, middle + scale * together, n_wrong)
+
+
+def _together(target: Floats, predicted: Floats) -> tuple[Floats, Floats]:
+    """How far numbers are from what witnesses predict, in what is usual for each, and what they predict together.
+
+    The better a witness predicts, the more it counts. Where witnesses disagree, as at the edge of the data, all of them
+    may be off, so residuals are divided by how far they disagree, beside what is usual.
+
+    Parameters
+    ----------
+    target : array of shape (n_rows,)
+    predicted : array of shape (n_witnesses, n_rows)
+    """
+    off = np.abs(target - predicted)
+    usual = np.maximum(np.median(off, axis=1), FINEST)
+    weights = (usual.min() / usual) ** BY_QUALITY
+    weights /= weights.sum()
+    together = weights @ predicted
+    disagreement = np.sqrt(weights @ (predicted - together) ** 2)
+    usual_together = max(float(np.median(np.abs(target - together))), FINEST)
+    return (weights / usual) @ off / np.sqrt(1 + (disagreement / usual_together) ** 2), together
 
 
 def standardised(X: Any) -> Any:
@@ -389,21 +417,52 @@ def _with_mean(p: Floats, mean: float) -> Floats:
 def _two_kinds(residual: Floats) -> tuple[Floats, tuple[float, float, float]]:
     """Residuals of right numbers follow Student's distribution, those of wrong ones are anywhere: which, and how many.
 
-    The interval is that of the fit; it does not know how far right numbers are from this distribution.
+    Right numbers alone, with heavy tails, explain most tables without wrong ones. So all is weighed with how probable
+    it is that there are two kinds, by Schwarz' criterion: the second takes two more numbers, how many there are and how
+    far they reach. The interval is that of the fit; it does not know how far right numbers are from any Student
+    distribution.
     """
-    n, scale, share = len(residual), float(np.median(residual)) / 0.6745, 0.05
-    if scale == 0:  # most are predicted exactly
-        return (residual > 0).astype(np.float64), (float((residual > 0).sum()),) * 3
+    n = len(residual)
+    single, *_ = max((_fit(residual, freedom, 0.0) for freedom in FREEDOMS), key=itemgetter(0))
+    double, p_wrong, share, ends = max((_fit(residual, freedom, 0.05) for freedom in FREEDOMS), key=itemgetter(0))
+    are_two = float(special.expit(double - single - np.log(n)))
+    low = ends[0] if are_two > 0.975 else 0.0
+    return are_two * p_wrong, (are_two * share * n, low * n, ends[1] * n)
+
+
+def _fit(residual: Floats, freedom: float, share: float) -> tuple[float, Floats, float, tuple[float, float]]:
+    """Fit one kind of residuals (a share of 0) or two: log-likelihood, p_wrong, share of wrong ones, its interval.
+
+    Steps of expectation and maximisation, that of Student's distribution with weights.
+    """
+    scale, reach, is_mixed = max(float(np.median(residual)) / 0.6745, 0.1), float(residual.max()), share > 0
     for _ in range(N_STEPS):
-        right = 2 / scale * student.pdf(residual / scale, FREEDOM)
-        anywhere = 1 / max(float(residual.max()), 4 * scale)
+        right = 2 / scale * student.pdf(residual / scale, freedom)
+        anywhere = 1 / max(reach, 4 * scale)
         p_wrong = share * anywhere / (share * anywhere + (1 - share) * right)
-        share = float(np.clip(p_wrong.mean(), 1e-4, 0.5))
-        weight = (1 - p_wrong) * (FREEDOM + 1) / (FREEDOM + (residual / scale) ** 2)
-        scale = float(np.sqrt((weight * residual**2).sum() / (1 - p_wrong).sum()))
-    slope = (anywhere - right) / (share * anywhere + (1 - share) * right)
-    error = 1.96 / np.sqrt((slope**2).sum())
-    return p_wrong, (share * n, max(share - error, 0.0) * n, min(share + error, 1.0) * n)
+        before = share, scale
+        share = float(np.clip(p_wrong.mean(), 1e-4, 0.5)) if is_mixed else 0.0
+        weight = (1 - p_wrong) * (freedom + 1) / (freedom + (residual / scale) ** 2)
+        scale = max(float(np.sqrt((weight * residual**2).sum() / (1 - p_wrong).sum())), 0.1)
+        if abs(share - before[0]) < SMALL_STEP and abs(scale - before[1]) < SMALL_STEP * scale:
+            break
+    return _log_likelihood(share, anywhere, right), p_wrong, share, _interval(share, anywhere, right)
+
+
+def _log_likelihood(share: float, anywhere: float, right: Floats) -> float:
+    return float(np.log(share * anywhere + (1 - share) * right).sum())
+
+
+def _interval(share: float, anywhere: float, right: Floats) -> tuple[float, float]:
+    """The shares that are less likely than the fitted one by a factor that 95 % of the data stay within."""
+    least = _log_likelihood(share, anywhere, right) - 1.96**2 / 2
+
+    def end(outermost: float) -> float:
+        if _log_likelihood(outermost, anywhere, right) >= least:
+            return outermost
+        return float(optimize.brentq(lambda at: _log_likelihood(at, anywhere, right) - least, outermost, share))
+
+    return end(0.0), end(1.0)
 
 
 def _shared(numbers: Floats, same: Ints) -> Floats:

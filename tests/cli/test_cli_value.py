@@ -272,6 +272,24 @@ class TestWhatIsMadeOfColumns:
         by_class = answer("value", "t.csv", "-t", "price", "--task", "classification", "--test-size", "0.2")
         assert by_class["model"] == "KNeighborsClassifier()"
 
+    @pytest.mark.parametrize("labels", [[0, 1], ["no", "yes"]], ids=["numbers", "words"])
+    def test_a_copy_of_the_target_is_pointed_out(self, answer, tmp_path, labels):
+        y = np.random.default_rng(0).choice(labels, 60)
+        pd.DataFrame({"size": np.arange(60) % 7, "again": y, "answer": y}).to_csv(tmp_path / "t.csv", index=False)
+        document = answer("value", "t.csv", "-t", "answer")
+        assert "'again' equals the target: models are given the answer; leave it out (--drop again)" in str(
+            document["preparation"]
+        )
+        left_out = answer("value", "t.csv", "-t", "answer", "--drop", "again")
+        assert "given the answer" not in str(left_out)
+
+    def test_words_that_tell_the_class_are_a_feature(self, answer, tmp_path):
+        y = np.random.default_rng(0).choice([0, 1], 60)
+        words = np.where(y == 1, "red", "blue")
+        pd.DataFrame({"size": np.arange(60) % 7, "colour": words, "answer": y}).to_csv(tmp_path / "t.csv", index=False)
+        document = answer("value", "t.csv", "-t", "answer")
+        assert any("column 'colour_red' of X equals y" in note for note in document["notes"])
+
     def test_the_encoding_can_be_named(self, answer, tmp_path):
         rows = "".join(f"{i},{'été' if i % 2 else 'hiver'}\n" for i in range(40))
         (tmp_path / "t.csv").write_bytes(f"size,saison\n{rows}".encode("latin-1"))

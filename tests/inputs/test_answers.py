@@ -51,8 +51,8 @@ def test_a_frame_of_polars():
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (TABLE, TABLE["z"].rename("target"), r"column 'z' of X equals y.*X.drop\(columns='z'\)"),
-        (TABLE.to_numpy(), Z, r"column 1 of X equals y.*np.delete\(X, 1, axis=1\)"),
+        (TABLE, TABLE["z"].rename("target"), "column 'z' of X equals y"),
+        (TABLE.to_numpy(), Z, "column 1 of X equals y"),
     ],
     ids=["another name", "array"],
 )

@@ -54,6 +54,13 @@ class Data:
     table: pd.DataFrame
     prepared: bool = True
 
+    @property
+    def labels(self) -> pd.Series:
+        """The labels under a name, as a feature that equals them may be another column."""
+        import pandas as pd
+
+        return pd.Series(self.y, index=self.X.index, name="target")
+
     @cached_property
     def numbers(self) -> Floats:
         """The training rows as numbers, between which distances can be measured."""
@@ -107,6 +114,7 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
         y_test = labels_of(test[run.target])[0].astype(y.dtype if y.dtype.kind != "U" else str)
     X, X_test, steps = rows, test_rows, ["nothing: the model gets the table as it is (--no-prepare)"]
     if not run.no_prepare:
+        notes += _answers(rows, y)
         prepared = prepare(rows, test_rows, run.category or ())
         X = pd.DataFrame(prepared.X, index=rows.index, columns=prepared.names)
         X_test = None if prepared.X_test is None else pd.DataFrame(prepared.X_test, columns=prepared.names)
@@ -118,6 +126,16 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
     if regression and run.task == "auto" and y.dtype.kind in "iu":
         notes.append(f"the target {run.target!r} treated as amounts; if they are classes: --task classification")
     return Data(rows, X, y, X_test, y_test, owner, regression, steps + notes, table, prepared=not run.no_prepare)
+
+
+def _answers(rows: pd.DataFrame, y: AnyArray) -> list[str]:
+    """What to say of columns that equal the target, which nobody sees any more once they are scaled."""
+    from localshapley.inputs.answers import equal_columns, is_accident
+
+    found = rows.columns[equal_columns(rows, y)].tolist()
+    if not found or is_accident(y, rows.shape[1]):
+        return []
+    return [f"{found[0]!r} equals the target: models are given the answer; leave it out (--drop {found[0]})"]
 
 
 def _parted(run: Run, train: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:

@@ -37,7 +37,7 @@ def problem(run: Run, data: Data) -> dict[str, Any]:
         raise InvalidArgumentError("--play-owners needs the column that names the owners: --owner COLUMN.")
     return {
         "X": data.X,
-        "y": data.y,
+        "y": data.labels,
         "X_test": data.X_test,
         "y_test": data.y_test,
         "model": find_model(run.model, data.regression),

@@ -30,23 +30,20 @@ def check_answer(X: Any, labels: AnyArray, y: Any) -> list[str]:
     labels : array of shape (n_rows,)
     y : the labels as the user gave them, maybe with a name
     """
-    equal: list[Any] = [] if sparse.issparse(X) else equal_columns(X, labels)
+    equal = [] if sparse.issparse(X) else equal_columns(X, labels)
     if not equal:
         return []
-    if not isinstance(X, pd.DataFrame):
-        names, remedy = equal, f"np.delete(X, {equal[0]}, axis=1)"
-    else:
-        own, names = _name_of(y), X.columns[equal].tolist()
-        if own in names or (own is None and not is_accident(labels, X.shape[1])):
-            name = own if own in names else names[0]
-            raise InvalidArgumentError(
-                f"X has the column {name!r}, which is y itself, so that models would read the answer; leave it out: "
-                f"X.drop(columns={name!r})."
-            )
-        remedy = f"X.drop(columns={names[0]!r})"
-    if is_accident(labels, X.shape[1]):
+    own, names = _name_of(y), X.columns[equal].tolist() if isinstance(X, pd.DataFrame) else []
+    accident = is_accident(labels, X.shape[1])
+    if names and (own in names or (own is None and not accident)):
+        name = own if own in names else names[0]
+        raise InvalidArgumentError(
+            f"X has the column {name!r}, which is y itself, so that models would read the answer; leave it out: "
+            f"X.drop(columns={name!r})."
+        )
+    if accident:
         return []
-    return [f"column {names[0]!r} of X equals y: models are given the answer. Leave it out, {remedy}."]
+    return [f"column {(names or equal)[0]!r} of X equals y: models are given the answer; leave it out."]
 
 
 def _name_of(y: Any) -> Any:

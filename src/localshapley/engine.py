@@ -20,7 +20,7 @@ from localshapley.progress import Progress
 from localshapley.stopping import Look
 from localshapley.store.replay import StoreSetting, opened
 from localshapley.valuation import Cost, History, Origin, Valuation
-from localshapley.valuation.errors import larger_error, missed_target
+from localshapley.valuation.errors import errors_of_run
 from localshapley.valuation.looks import Looks
 from localshapley.workers import Bench, Done, Work
 
@@ -118,7 +118,7 @@ class Played:
         cls, run: Run, graph: SupportGraph, look: Look, looks: Looks, tally: Tally, stopped: str, trainer: str
     ) -> Played:
         """The outcome of a run on the games of a graph."""
-        spread_tests, missed = run.spread_tests(), missed_target(look, tally.settings.rule)
+        spread_tests = run.spread_tests()
         return cls(
             graph=graph,
             values=look.values,
@@ -133,7 +133,7 @@ class Played:
             method=run.title,
             chosen=run.why,
             stopped=stopped,
-            notes=[*run.notes, *(missed or larger_error(look.values, look.stderr, spread_tests))],
+            notes=[*run.notes, *errors_of_run(look, tally.settings.rule, spread_tests)],
         )
 
     def valuation(self, problem: Problem, notes: list[str], origin: Origin | None = None) -> Valuation:

@@ -263,7 +263,7 @@ class TestFindings:
 
     def test_numbers_are_not_called_labels(self, exact):
         v = replace(exact, score="squared_error", skill=None)
-        suspects = suspects_of(v).assign(label=1.5, suggested=2.5, agreement=np.nan)
+        suspects = suspects_of(v).assign(label=1.5, suggested=2.5).drop(columns="agreement")
         found = said("findings", v, y=np.linspace(0, 1, len(v.values)), suspects=suspects, target="price")
         assert found["found"][0] == f"4 of {len(v.values)} numbers in “price” look wrong: these rows do harm."
         assert found["classes"] is None

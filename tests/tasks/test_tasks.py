@@ -323,7 +323,8 @@ class TestSuspects:
         v = ls.value(D, t, D_test, t_test, model=KNeighborsRegressor(), per_test=True)
         table = tasks.suspects(v, t, n=4)
         assert table.index.tolist() == v.bottom(4).index.tolist()
-        assert table["agreement"].isna().all()
+        assert "agreement" not in table
+        assert tasks.verdict(v, t, table).n_suspects == 4
         for suggested, rows in zip(table["suggested"], table["neighbours"], strict=True):
             assert suggested == pytest.approx(t[rows].mean())
             assert len(rows) == 10

@@ -160,6 +160,12 @@ def test_a_run_that_ends_before_its_target_says_so(data):
     said = f"off by {100 * short.relative_error:.0f} % of the size of the values, not by 1 %"
     assert short.relative_error > 0.01
     assert [said in note for note in short.notes if "ended before its target" in note] == [True]
+    with pytest.raises(ls.InvalidArgumentError, match="progress must be True, False, None or a function; got 'yes'"):
+        ls.value(*data, **about, progress="yes")
+    far = ls.value(*data, **about, budget=6000, tol=1e-9)  # test rows are the larger error by now
+    assert "ended before its target" in far.notes[-2]
+    assert "helps" not in far.notes[-2]
+    assert far.notes[-1].endswith("more draws would not help; more test rows would.")
     reached = ls.value(*data, **about, tol=0.5)
     assert not any("ended before" in note or "are off by" in note for note in reached.notes)
 

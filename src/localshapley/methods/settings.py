@@ -39,6 +39,8 @@ class Settings:
         check_whole("budget", self.budget, optional=True)
         check_whole("seed", self.seed, least=0)
         check_flag("per_test", self.per_test)
+        if not (self.progress is None or isinstance(self.progress, bool) or callable(self.progress)):
+            raise InvalidArgumentError(f"progress must be True, False, None or a function; got {self.progress!r}.")
         check_number("tol", self.tol, above=0, optional=True)
         check_number("max_seconds", self.max_seconds, above=0, optional=True)
         if self.on_interrupt not in ("raise", "return"):

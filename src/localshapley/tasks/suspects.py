@@ -81,7 +81,7 @@ def suspects(
         Most suspicious first, under the index of the valuation: `suspicion` (what they are ranked by), `p_wrong` (NaN
         without witnesses, and where they can learn nothing), `value`, `stderr`, `label`, `suggested` (the most probable
         other label, or the number that is predicted; without witnesses the most frequent label of the neighbours, or
-        their mean), `agreement` (share of the neighbours with the row's own label; NaN for a regressor) and
+        their mean), `agreement` (share of the neighbours with the row's own label; not for a regressor) and
         `neighbours` (those with another label, nearest first; for a regressor all). Where columns were prepared,
         ``attrs["preparation"]`` tells how.
 
@@ -116,7 +116,7 @@ def suspects(
     ids = ids_of(valuation)
     with showing(progress):
         found = neighbours_of(valuation, X, n_neighbours, order)  # of the listed rows alone: all would take long
-    agreement = np.full(len(order), np.nan) if regression else _agreement(labels, found, order)
+    agreement = {} if regression else {"agreement": _agreement(labels, found, order)}
     listed_with = list(zip(order.tolist(), found, strict=True))
     against = [near if regression else near[labels[near] != labels[z]] for z, near in listed_with]
     listed = (
@@ -127,9 +127,9 @@ def suspects(
             p_wrong=np.nan if judged is None else judged.p_wrong[order],
             label=labels[order],
             suggested=[_suggested(z, labels, near, judged, regression) for z, near in listed_with],
-            agreement=agreement,
+            **agreement,
             neighbours=[ids[rows].tolist() for rows in against],
-        )[["suspicion", "p_wrong", "value", "stderr", "label", "suggested", "agreement", "neighbours"]]
+        )[["suspicion", "p_wrong", "value", "stderr", "label", "suggested", *agreement, "neighbours"]]
     )
     if judged is not None:
         listed.attrs["n_wrong"] = judged.n_wrong

@@ -125,7 +125,8 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
     """
     n_rows, n_wrong = len(valuation.values), found.attrs.get("n_wrong")
     if n_wrong is None:
-        sure = found[_does_harm(valuation, found) & ~(found["agreement"] >= 0.5)]
+        agrees = found["agreement"] >= 0.5 if "agreement" in found else np.zeros(len(found), dtype=bool)
+        sure = found[_does_harm(valuation, found) & ~agrees]
     else:
         sure = found[found["p_wrong"] > 0.5]
     is_learnt = n_wrong is None or np.isfinite(n_wrong[0])

@@ -133,12 +133,11 @@ def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -
     return []
 
 
-def missed_target(look: Look, rule: Rule | None) -> list[str]:
-    """A note where a run ended before its target."""
-    aim, found = None if rule is None else rule.aim, look.relative_parts[0]
-    if aim is None or found <= aim:
-        return []
-    return [
-        f"the run ended before its target: the draws are off by {100 * found:.0f} % of the size of the values, not by "
-        f"{100 * aim:.3g} %: {HELP}"
-    ]
+def errors_of_run(look: Look, rule: Rule | None, spread_tests: Singles | None) -> list[str]:
+    """The same of a run, and where it ended before its target."""
+    notes, found = larger_error(look.values, look.stderr, spread_tests), look.relative_parts[0]
+    if rule is None or rule.aim is None or found <= rule.aim:
+        return notes
+    missed = f"the draws are off by {100 * found:.0f} % of the size of the values, not by {100 * rule.aim:.3g} %"
+    by_tests = [note for note in notes if note.endswith(ADVICE)]
+    return [f"the run ended before its target: {missed}{'.' if by_tests else f': {HELP}'}", *by_tests]

@@ -22,7 +22,7 @@ def mean_over_seeds(runs: list[Valuation]) -> Valuation:
     values = np.mean([run.values for run in runs], axis=0)
     variance = np.mean([run.stderr**2 for run in runs], axis=0)
     stderr, spread_tests = np.sqrt(variance / n), _of_tests(runs)
-    notes = [note for note in first.notes if not note.endswith((ADVICE, HELP))]
+    notes = [note for note in first.notes if not note.endswith((ADVICE, HELP)) and "before its target" not in note]
     notes += [*larger_error(values, stderr, spread_tests), f"values are means over {n} seeds of the model."]
     return replace(
         first,

@@ -116,7 +116,7 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
         )
     elif judged is not None and judged.n_suspects:
         assert context.suspects is not None
-        agree = context.suspects["agreement"].median()
+        agree = context.suspects["agreement"].median() if "agreement" in context.suspects else 1.0
         outvoted = ", and most rows like them have another label" if agree < 0.5 else ""
         yield f"{judged.n_suspects:,} of {judged.n_rows:,} {what}s{target} look wrong: these rows do harm{outvoted}."
     elif judged is not None:

@@ -71,7 +71,7 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
             number_column("suspicion", suspects["suspicion"], decimals=2),
             any_column(rows.label, suspects["label"], choice=True),
             any_column("suggested", suspects["suggested"], choice=True),
-            number_column("agreement", suspects["agreement"]),
+            *([number_column("agreement", suspects["agreement"])] if "agreement" in suspects else []),
             *rows.values(suspects["value"], suspects["stderr"]),
             *(rows.owners(places) if known else []),
             *(rows.features(places) if known else []),

@@ -223,16 +223,17 @@ def test_the_steps_are_told():
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
 
-class TestNumbers:
-    @pytest.fixture(scope="class")
-    def judged(self):
-        X, true = make_friedman1(400, noise=0.5, random_state=0)
-        rng = np.random.default_rng(0)
-        wrong = rng.choice(400, 30, replace=False)
-        y = true.copy()
-        y[wrong] += rng.choice([-1, 1], 30) * rng.uniform(2, 3, 30) * y.std()
-        return wrong, true, judge_numbers(X, y), X, y
+@pytest.fixture(scope="module")
+def judged():
+    X, true = make_friedman1(400, noise=0.5, random_state=0)
+    rng = np.random.default_rng(0)
+    wrong = rng.choice(400, 30, replace=False)
+    y = true.copy()
+    y[wrong] += rng.choice([-1, 1], 30) * rng.uniform(2, 3, 30) * y.std()
+    return wrong, true, judge_numbers(X, y), X, y
 
+
+class TestNumbers:
     def test_wrong_numbers_are_found_with_numbers_nearer_to_the_right_ones(self, judged):
         wrong, true, said, _, y = judged
         listed = np.flatnonzero(said.p_wrong > 0.5)

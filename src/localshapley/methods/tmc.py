@@ -42,7 +42,7 @@ class TMC(InRounds):
     >>> def several(coalition, tests):
     ...     return [float(len(coalition) > 1)]
     >>> v = ls.shapley([range(20)], several, method=ls.baselines.TMC(patience=3), budget=200)
-    >>> print(v.notes[-1])
+    >>> print(v.notes[1])
     45 of 45 walks ended early: the values are biased, which the standard errors do not show.
     """
 

@@ -322,11 +322,11 @@ def draw(judged: pd.DataFrame, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def wrong_numbers(n_seeds: int) -> None:
+def wrong_numbers(seeds: range) -> None:
     """Regression: targets of some rows are another row's, or shifted by 1 to 3 standard deviations."""
     lines = []
     names, kinds, rates = ("diabetes", "friedman", "pol", "2dplanes"), ("other", "shifted"), (0.05, 0.1, 0.2)
-    for name, kind, rate, seed in product(names, kinds, rates, range(n_seeds)):
+    for name, kind, rate, seed in product(names, kinds, rates, seeds):
         rng = np.random.default_rng([seed, round(100 * rate)])
         X, true = table_of_numbers(name, seed)
         rows = rng.permutation(len(true))[:N_ROWS]
@@ -358,12 +358,12 @@ def wrong_numbers(n_seeds: int) -> None:
     print(f"\n{markdown(table.groupby(['wrong', 'rate']).mean(numeric_only=True))}")
 
 
-def right_numbers(n_seeds: int) -> None:
+def right_numbers(seeds: range) -> None:
     """Regression without wrong numbers: how many rows are listed, and how often the interval leaves out 0."""
     lines = []
     drawn = [(name, n, width) for name in SHAPES for n, width in ((200, 1), (200, 3), (500, 5), (1000, 10))]
     stored = [(name, N_ROWS, 0) for name in ("diabetes", "friedman", "pol", "2dplanes")]
-    for (name, n, width), seed in product(drawn + stored, range(n_seeds)):
+    for (name, n, width), seed in product(drawn + stored, seeds):
         rng = np.random.default_rng([seed, n, width])
         X, y = drawn_numbers(name, n, width, rng) if width else table_of_numbers(name, seed)
         rows = rng.permutation(len(y))[:n]
@@ -410,6 +410,7 @@ def table_of_numbers(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=0, help="of --numbers and --right-numbers: to try new ones")
     parser.add_argument("--only", default="", help="part of the name of a data set")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--rates", type=float, nargs="+", default=RATES)
@@ -423,7 +424,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.numbers or arguments.right_numbers:
         warnings.simplefilter("ignore")
-        (wrong_numbers if arguments.numbers else right_numbers)(arguments.seeds)
+        seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+        (wrong_numbers if arguments.numbers else right_numbers)(seeds)
         return
     if arguments.tables is not None:
         found, judged, numbers = (pd.read_parquet(arguments.tables / f"{name}.parquet") for name in TABLES)

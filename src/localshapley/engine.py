@@ -37,7 +37,7 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
             while not stopped:
                 if not run.draw(settings.left(run.planned, np.inf if looks.last else at_first), looks.last, rule):
-                    stopped = run.ended or f"budget of {settings.budget:,} trainings"
+                    stopped = run.ended or settings.spent
                     break
                 stopped = tally.work_off(run.train(), bar, may_stop=lambda: looks.last is not None or run.can_look)
                 is_cut = bool(stopped) and run.distinct < run.planned

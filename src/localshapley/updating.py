@@ -126,7 +126,7 @@ def update(
         notes.append(
             f"values that were kept have a larger error than tol={settings.tol:g} allows; value() would play them on."
         )
-    is_as_before = settings.budget is None and found.stopped == f"budget of {to_play.budget or 0:,} trainings"
+    is_as_before = settings.budget is None and found.stopped == to_play.spent
     origin = found.origin if found.origin is None or not before.draws else replace(found.origin, draws=before.draws)
     return replace(
         found,

@@ -7,12 +7,10 @@ exact for that vote.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import KNeighborsClassifier
@@ -24,7 +22,7 @@ from localshapley.distances import check_metric, distances, metric_of
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.inputs.task import Task
-from localshapley.inputs.threads import cores, unthreaded_blas
+from localshapley.inputs.threads import in_threads, threads_for, unthreaded_blas
 from localshapley.models.compiled import plain
 from localshapley.problem.checking import Checked, check
 from localshapley.progress import Progress, ProgressSetting
@@ -214,16 +212,15 @@ def _over_blocks(
     size = max(1, min(max_distances // n_rows, 128))
     blocks = [slice(start, min(start + size, n_tests)) for start in range(0, n_tests, size)]
     values = np.zeros(n_rows)
-    n_threads = cores() if n_jobs is None else effective_n_jobs(n_jobs)
+    n_threads = threads_for(n_jobs)
     with (
         announcing_compilation(progress),
         Progress(progress, n_tests, "valuing by test rows") as bar,
         unthreaded_blas(),  # blocks already run in parallel
-        ThreadPoolExecutor(n_threads) as threads,
     ):
         for start in range(0, len(blocks), n_threads):
             some = blocks[start : start + n_threads]
-            for part in threads.map(work, some):
+            for part in in_threads(work, some, n_threads):
                 values += part
             bar.advance(sum(block.stop - block.start for block in some))
     everyone: Ints = np.full(n_tests, n_rows)

@@ -130,7 +130,7 @@ class Walk:
         budget, limit = self.settings.budget, self.settings.max_seconds
         pending = sum(len(climb.pending) for climb in climbs)
         if budget is not None and self.trainings.n + pending + later > budget:
-            return f"budget of {budget:,} trainings"
+            return self.settings.spent
         for climb in climbs:
             for _ in climb.train():
                 if limit is not None and self._watch.elapsed > limit:

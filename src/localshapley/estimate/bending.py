@@ -13,7 +13,6 @@ whose curve is near the scores, and not those that are near themselves. That is 
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -317,7 +316,7 @@ def straightened(
         shift[here] = (left - curve.at(sums[here], position[here])) / slope - left
         weight[here] *= slope * slope
 
-    with unthreaded_blas() if curves else nullcontext():
+    with unthreaded_blas():
         in_threads(straighten, curves)
     return shift, weight
 

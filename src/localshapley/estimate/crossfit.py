@@ -9,7 +9,6 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -160,7 +159,7 @@ class CrossFit:
         out = np.stack([bundles.sums(pairs, np.where(known, half, 0.0), bundle) for half in halves])
         shared = np.flatnonzero(~alone & (graph.sizes > 0)).tolist()
         merged = Merged(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
-        with unthreaded_blas() if shared else nullcontext():  # the same sums, whatever the number of cores
+        with unthreaded_blas():  # the same sums, whatever the number of cores
             for game in shared:
                 here = slice(graph.indptr[game], graph.indptr[game + 1])
                 own, found = merged.values(game, [half[here] for half in halves])

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any, TypeVar
 
-from joblib import cpu_count
+from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 SOON = 5e-4
@@ -30,6 +30,11 @@ B = TypeVar("B")
 def cores() -> int:
     """Cores that this process may use, asked for once: to find out takes a while."""
     return int(cpu_count())
+
+
+def threads_for(n_jobs: int | None) -> int:
+    """Threads for `n_jobs`, as scikit-learn has it; as many as there are cores where it is not given."""
+    return cores() if n_jobs is None else int(effective_n_jobs(n_jobs))
 
 
 def in_threads(work: Callable[[A], B], parts: Iterable[A], n_threads: int | None = None) -> list[B]:

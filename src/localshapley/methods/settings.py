@@ -58,6 +58,11 @@ class Settings:
                 "Leave them out, or use method='auto'."
             )
 
+    @property
+    def spent(self) -> str:
+        """What ends a run that has spent its budget."""
+        return f"budget of {self.budget or 0:,} trainings"
+
     def check_room(self, graph: SupportGraph) -> None:
         """Refuse to keep more values than there is memory for, before a run starts."""
         if self.per_test:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Lists, offsets
@@ -18,7 +17,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import final_step, has_random_state
 from localshapley.inputs.task import Task
-from localshapley.inputs.threads import cores
+from localshapley.inputs.threads import threads_for
 from localshapley.models.compiled import plain
 from localshapley.models.leaves import Grown, Leaves, grouped
 from localshapley.models.recipes import Recipe, margins_of, recipe_of
@@ -208,7 +207,7 @@ class BoostedTrainer(Trainer):
     def __init__(self, estimator: Any, task: Task, growths: list[Boosted], n_jobs: int | None = None) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (fixed)"
         self.is_random = has_random_state(estimator)
-        self._n_threads = cores() if n_jobs is None else effective_n_jobs(n_jobs)
+        self._n_threads = threads_for(n_jobs)
         self.leaves = Leaves(list(growths), task.X.shape[0], task.X_test.shape[0], self._n_threads)
         self.n_parts = self.leaves.n_trees
         self.note = _note(growths)

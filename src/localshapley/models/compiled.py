@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
@@ -17,7 +16,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.data import numbers_in
 from localshapley.inputs.numbers import extremes
 from localshapley.inputs.task import UNKNOWN, Task
-from localshapley.inputs.threads import cores, in_threads
+from localshapley.inputs.threads import in_threads, threads_for
 from localshapley.models.cluster import n_processes, on_cluster
 from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.models.weights import cover_coalitions
@@ -88,7 +87,7 @@ class CompiledTrainer(Trainer):
         self._codes = np.zeros(len(task.y), dtype=np.int64) if task.codes is None else plain(task.codes, np.int64)
         # Threads here; on a cluster (joblib's backend is then Dask) one process for each core.
         self.n_jobs = n_processes(n_jobs) if on_cluster() else 1
-        self._n_threads = 1 if self.n_jobs > 1 else cores() if n_jobs is None else effective_n_jobs(n_jobs)
+        self._n_threads = 1 if self.n_jobs > 1 else threads_for(n_jobs)
 
     @classmethod
     def is_usable_for(cls, estimator: Any, task: Task) -> Usable:

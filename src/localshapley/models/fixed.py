@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from scipy import sparse
 from sklearn.base import is_classifier
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor, RandomForestClassifier, RandomForestRegressor
@@ -20,7 +19,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import final_step, has_random_state, train_reference
 from localshapley.inputs.task import Task
-from localshapley.inputs.threads import cores
+from localshapley.inputs.threads import threads_for
 from localshapley.models.boosted import Boosted, BoostedTrainer
 from localshapley.models.compiled import plain
 from localshapley.models.leaves import Grown, Leaves
@@ -155,7 +154,7 @@ class FixedTrainer(Trainer):
         self.name = f"{type(final_step(estimator)).__name__} (fixed)"
         self.is_random = has_random_state(estimator)
         self.note = _note(final_step(estimator), task)
-        n_threads = cores() if n_jobs is None else effective_n_jobs(n_jobs)
+        n_threads = threads_for(n_jobs)
         n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
         self.leaves = Leaves(growths, n_rows, n_tests, n_threads)
         self.n_parts = self.leaves.n_trees

@@ -133,6 +133,11 @@ def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -
     return []
 
 
+def is_about_errors(note: str) -> bool:
+    """Whether a note is one of `errors_of_run`."""
+    return note.startswith(("the choice of test rows is", "the draws are off by", "the run ended before its target"))
+
+
 def errors_of_run(look: Look, rule: Rule | None, spread_tests: Singles | None) -> list[str]:
     """The same of a run, and where it ended before its target."""
     notes, found = larger_error(look.values, look.stderr, spread_tests), look.relative_parts[0]

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
-from localshapley.valuation.errors import ADVICE, HELP, larger_error
+from localshapley.valuation.errors import is_about_errors, larger_error
 from localshapley.valuation.parts import Cost
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def mean_over_seeds(runs: list[Valuation]) -> Valuation:
     values = np.mean([run.values for run in runs], axis=0)
     variance = np.mean([run.stderr**2 for run in runs], axis=0)
     stderr, spread_tests = np.sqrt(variance / n), _of_tests(runs)
-    notes = [note for note in first.notes if not note.endswith((ADVICE, HELP)) and "before its target" not in note]
+    notes = [note for note in first.notes if not is_about_errors(note)]
     notes += [*larger_error(values, stderr, spread_tests), f"values are means over {n} seeds of the model."]
     return replace(
         first,

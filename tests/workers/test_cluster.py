@@ -27,6 +27,18 @@ def cluster():
 
 
 @pytest.mark.slow
+def test_a_client_that_only_joblib_knows():  # before the others, whose client is known to all
+    distributed = pytest.importorskip("dask.distributed", reason="Dask is an extra")
+    one = run()
+    with (
+        distributed.LocalCluster(n_workers=1, dashboard_address=None, processes=False) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+        joblib.parallel_config(backend="dask", client=client),
+    ):
+        assert same_bits(one, run())
+
+
+@pytest.mark.slow
 class TestDask:
     @pytest.mark.parametrize("settings", [{}, {"method": "sample", "budget": 400}], ids=["exact", "sample"])
     def test_same_bits_as_in_one_process(self, cluster, settings):

@@ -16,6 +16,7 @@ from localshapley.inputs.threads import cores, in_threads
 
 SHARED = 2**13
 """Rows from which on threads share the work of listing their games."""
+PARTS_PER_CORE = 8
 
 
 class Filled(NamedTuple):
@@ -175,22 +176,23 @@ class Collection:
         first, stop = self._n_taken, min(self._n_taken + size, self.n_rows)
         if first == stop:
             return None
-        filled = self._fill_in_threads(first, stop, 64 * size) if stop - first >= SHARED else []
-        if not filled:
-            filled = [self._fill(first, stop, 64 * size)]
-        self._n_taken = stop = filled[-1].stop
-        a, b = self.indptr[first], self.indptr[stop]
-        indptr, players = self.indptr[first : stop + 1] - a, self.players[a:b]
-        n_games, games, n_tests, tests = (np.concatenate(parts) for parts in list(zip(*filled, strict=True))[1:])
+        fill = self._fill_in_threads if stop - first >= SHARED else self._fill
+        self._n_taken, n_games, games, n_tests, tests = fill(first, stop, 64 * size)
+        a, b = self.indptr[first], self.indptr[self._n_taken]
+        indptr, players = self.indptr[first : self._n_taken + 1] - a, self.players[a:b]
         return Batch(indptr, players, offsets(n_tests), tests, offsets(n_games), games)
 
-    def _fill_in_threads(self, first: int, stop: int, room: int) -> list[Filled]:
-        """The same rows in parts; nothing if there is too little room for all of them."""
-        n_parts = cores()
+    def _fill_in_threads(self, first: int, stop: int, room: int) -> Filled:
+        """The same by threads, in many parts: rows of large games come together, and have the most to list."""
+        n_parts = PARTS_PER_CORE * cores()
         cuts = np.linspace(first, stop, n_parts + 1).astype(int).tolist()
-        filled = in_threads(lambda cut: self._fill(*cut, 2 * room // n_parts), pairwise(cuts))
-        n_entries = max(sum(len(part.games) for part in filled), sum(len(part.tests) for part in filled))
-        return filled if n_entries <= room and [part.stop for part in filled] == cuts[1:] else []
+        parts = in_threads(lambda cut: self._fill(*cut, 4 * room // n_parts), pairwise(cuts))
+        if [part.stop for part in parts] != cuts[1:]:  # one has more than its share
+            return self._fill(first, stop, room)
+        n_games, games, n_tests, tests = (np.concatenate(found) for found in list(zip(*parts, strict=True))[1:])
+        game_ends, test_ends = np.cumsum(n_games), np.cumsum(n_tests)
+        n = int(((game_ends <= max(self.graph.n_games, room)) & (test_ends <= max(self.graph.n_tests, room))).sum())
+        return Filled(first + n, n_games[:n], games[: game_ends[n - 1]], n_tests[:n], tests[: test_ends[n - 1]])
 
     def _fill(self, first: int, stop: int, room: int) -> Filled:
         """As many of the rows as there is room for their games and test rows."""

@@ -22,7 +22,7 @@ from localshapley.arrays import AnyArray, Floats, Ints, Singles
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.ordered import Ordered
 from localshapley.estimate.tuning import Tuning
-from localshapley.inputs.threads import in_threads, unthreaded_blas
+from localshapley.inputs.threads import unthreaded_blas
 
 STEEPNESS = 2.0, 6.0
 """Of the curves, where scores run from −1 to 1."""
@@ -76,19 +76,17 @@ class Bending:
             return values, variance.sum(axis=0), []
         by_game: dict[int, dict[int, Curve]] = {}
 
-        def bend(game: int) -> None:
-            for f, curve in by_game[game].items():
-                here = self._of_game(game)
-                here = here[self.ordered.wanted[here] >> f & 1 == 1]
-                left[f, here] -= curve.at(self.scores[here] - left[f, here], self.ordered.pairs[2][here])
-            self._add_values(by_game[game], values, variance)
-
-        # One thread for each product: the same sums, whatever the number of cores.
+        # Without threads, which would mostly wait for each other; and none in products: the same sums everywhere.
         with unthreaded_blas():
-            for f, curves in enumerate(in_threads(lambda f: self._fit(f, left[f], chosen), range(len(left)))):
-                for curve in curves:
+            for f in range(len(left)):
+                for curve in self._fit(f, left[f], chosen):
                     by_game.setdefault(curve.game, {})[f] = curve
-            in_threads(bend, by_game)
+            for game, of_folds in by_game.items():
+                for f, curve in of_folds.items():
+                    here = self._of_game(game)
+                    here = here[self.ordered.wanted[here] >> f & 1 == 1]
+                    left[f, here] -= curve.at(self.scores[here] - left[f, here], self.ordered.pairs[2][here])
+                self._add_values(of_folds, values, variance)
         means = [Curve.mean(list(curves.values())) for curves in by_game.values()]
         return values, variance.sum(axis=0) / len(left) ** 2, means
 
@@ -309,15 +307,13 @@ def straightened(
     indptr, _, position, weight, _ = pairs
     shift, weight = np.zeros_like(scores), weight.copy()
 
-    def straighten(curve: Curve) -> None:
-        here = slice(indptr[curve.game], indptr[curve.game + 1])
-        slope = np.clip(1 + curve.slope(sums[here], position[here]), *SLOPES)
-        left = scores[here] - sums[here]
-        shift[here] = (left - curve.at(sums[here], position[here])) / slope - left
-        weight[here] *= slope * slope
-
     with unthreaded_blas():
-        in_threads(straighten, curves)
+        for curve in curves:
+            here = slice(indptr[curve.game], indptr[curve.game + 1])
+            slope = np.clip(1 + curve.slope(sums[here], position[here]), *SLOPES)
+            left = scores[here] - sums[here]
+            shift[here] = (left - curve.at(sums[here], position[here])) / slope - left
+            weight[here] *= slope * slope
     return shift, weight
 
 

@@ -84,6 +84,7 @@ class Bench:
     patience: float = PATIENCE
     clock: Callable[[], float] = perf_counter
     _paces: list[float] = field(default_factory=list, repr=False)
+    _sizers: dict[float, BatchSizer] = field(default_factory=dict, repr=False)
 
     def within(self, seconds: float | None) -> Bench:
         """The same with batches so small that a limit of time is kept to a twentieth of it, or to one training."""
@@ -93,11 +94,12 @@ class Bench:
         return replace(self, seconds_here=here, seconds_away=away)
 
     def sizer(self, seconds: float) -> BatchSizer:
-        """Sizes of batches that take so long, from the measured pace on, if there is one."""
-        sizer = BatchSizer(seconds, self.max_batch, self.trainer.batch_size)
-        for pace in self._paces:
-            sizer.learn(1, 1, pace)
-        return sizer
+        """Sizes of batches that take so long, by what was learnt so far."""
+        if seconds not in self._sizers:
+            self._sizers[seconds] = sizer = BatchSizer(seconds, self.max_batch, self.trainer.batch_size)
+            for pace in self._paces:
+                sizer.learn(1, 1, pace)
+        return self._sizers[seconds]
 
     def work_off(self, schedule: Schedule, receiver: Receiver) -> Work:
         """Have every coalition of the schedule trained and scored; yields after each batch what it took."""
@@ -132,7 +134,10 @@ class Bench:
 
 
 def time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: float) -> float:
-    """Mean seconds of a training, over random coalitions of the supports, for about `patience` seconds."""
+    """Mean seconds of a training, over random coalitions of the supports, for about `patience` seconds.
+
+    Where many are trained together, what a few take says little: more come each time, and the last time counts.
+    """
     rng = np.random.default_rng(seed)
 
     def sample(n: int) -> Coalitions:
@@ -142,15 +147,18 @@ def time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: float
 
     everyone = graph.game(graph.n_games - 1)
     bench.train(Coalitions.from_lists([everyone[: len(everyone) // 2]], [[0]]))  # one-off work
+    together = bench.trainer.batch_size is not None
+    growth, most = (8, 500) if together else (2, 5000)
     trained, spent, n = 0, 0.0, 1
-    while trained == 0 or (spent < patience and trained < 5000):
+    while trained == 0 or (spent < patience and trained < most):
         coalitions = sample(n)
         with Stopwatch(bench.clock) as watch:
             bench.train(coalitions)
         spent += watch.seconds
         trained += n
-        n *= 2
-    return max(spent / trained, 1e-12)
+        pace = watch.seconds / n if together else spent / trained
+        n *= growth
+    return max(pace, 1e-12)
 
 
 def _in_process(schedule: Schedule, bench: Bench) -> Iterator[Scored]:
@@ -174,7 +182,7 @@ def _pieces(schedule: Schedule, bench: Bench, sizer: BatchSizer) -> Iterator[Pie
     size = sizer.size
     while True:
         # Towards the end pieces grow smaller, so that all processes end at about the same time.
-        share = schedule.left() / (2 * n_jobs) if n_jobs > 1 else np.inf
+        share = max(schedule.left() / (2 * n_jobs), sizer.least) if n_jobs > 1 else np.inf
         size = min(4 * size, sizer.most) if all_known else max(1, int(min(sizer.size, share)))
         batch = schedule.take(size)
         if batch is None:

@@ -61,7 +61,8 @@ def _first_done(pending: set[Any], backend: Any, patience: float) -> set[Any]:
 
     while True:
         try:
-            found = wait(list(pending), timeout=BETWEEN_LOOKS, return_when="FIRST_COMPLETED")  # type: ignore[no-untyped-call]
+            with backend.client.as_current():  # joblib may have been given another one than Dask's latest
+                found = wait(list(pending), timeout=BETWEEN_LOOKS, return_when="FIRST_COMPLETED")  # type: ignore[no-untyped-call]
             return set(found.done)
         except TimeoutError:
             await_workers(backend, patience)

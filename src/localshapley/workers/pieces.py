@@ -16,6 +16,8 @@ from localshapley.models.trainer import Counts, Trained, Trainer
 
 PARTS = 4
 """Number of parts that a piece of work is trained in; the time is checked after each."""
+LEAST_SECONDS = 0.03
+"""Work that is worth a way to another process and back."""
 LATE = 2.0
 """How many times as long as planned a piece of work may take; then it is cut."""
 
@@ -221,6 +223,11 @@ class BatchSizer:
     def size(self) -> int:
         """Coalitions in a batch."""
         return self.fixed or self._coalitions.size
+
+    @property
+    def least(self) -> int:
+        """Coalitions that are worth sending to another process."""
+        return int(self._coalitions.fitting * LEAST_SECONDS / self.seconds) if self._coalitions.is_known else 1
 
     @property
     def trainings(self) -> int:

@@ -215,7 +215,7 @@ class CrossFit:
         bent, weight = straightened(curves, pairs, said, scores)
         straight = *pairs[:3], weight, pairs[4]
         begun = targets, shift[0] + bent, before.fitted
-        each(fit_surrogates, straight, begun, own, settings, (*fitted, values))
+        each(fit_surrogates, straight, ordered.alone, begun, settings, self._most_places(), (*fitted, values))
         each(leave_surrogates, pairs, ordered.wanted, fitted, targets)
         bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning)
         curved, self._wandering, curves = bending.subtract(targets, ~has_process)
@@ -232,6 +232,12 @@ class CrossFit:
         work = np.cumsum(np.diff(pair_indptr) * self._graph.sizes, dtype=np.float64)
         cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cores() + 1)[1:-1])
         return list(pairwise(np.unique([0, *cuts, self._graph.n_games]).tolist()))
+
+    def _most_places(self) -> int:
+        """The most places in a game's support that are listed: of each subset's players, or of those missing."""
+        strata = self._drawn.strata
+        listed = np.bincount(strata.game, self.known * np.minimum(strata.k, strata.n - strata.k))
+        return int(listed.max(initial=0))
 
     def _variance_of(self, residual: Floats, y: Floats, gain: Floats) -> Floats:
         """The variance model of the draws outside strata that are taken whole."""

@@ -3,7 +3,7 @@
 The surrogate of a game is `g(S) = Σ_i c_i P_i(s) + Σ_z (a_z + b_z s)·(1[z ∈ S] − k/n)`, where `s` runs from −1 to 1
 with the size `k`. Its Shapley values are known: `a_z − mean(a)`; levels have none, slopes cancel by symmetry. It is
 fitted by ridge regression with conjugate gradients, which never form a matrix: a step costs two passes over the
-members of the subsets.
+members of the subsets, or over those that are missing where these are fewer.
 """
 
 from __future__ import annotations
@@ -28,17 +28,19 @@ Drawn: TypeAlias = tuple[Floats, Indices, int]
 """`log_inclusion`, `folds`, `before`: log probability of each row, the folds that drew it, rows before the round."""
 Settings: TypeAlias = tuple[float, float, int, float]
 """`level_ridge`, `ridge`, `max_steps`, `precision` of a fit; the ridge of players is multiplied by their number."""
-Sample: TypeAlias = tuple[Indices, Ints, Floats, Floats, Ints, Indices]
-"""`support`, `rows`, `position`, `weight`, `indptr`, `players`: of a game, and the players of all rows.
+Sample: TypeAlias = tuple[int, Floats, Floats, int, Ints, Indices]
+"""`n_players`, `position`, `weight`, `turn`, `indptr`, `places`: the subsets of a game, in the order of their sizes.
 
-Rows are in the order of their sizes; a weight of 0 leaves a row out of the fit.
+A weight of 0 leaves one out of the fit. The places of its players in the support; from `turn` on, where subsets have
+more than half of the players, the places of those that are missing.
 """
-Room: TypeAlias = tuple[Floats, Floats, Floats, Floats, Floats]
-"""`vectors`, `line`, `gathered`, `inside`, `used`.
+Room: TypeAlias = tuple[Floats, Floats, Floats, Ints, Indices, Indices]
+"""`vectors`, `lines`, `used`, `indptr`, `places`, `place`.
 
 What is added to a game's surrogate, four vectors like it that conjugate gradients work in, and the surrogate that they
-start from: the `c_i`, then `a_z` and `b_z` of each player. By player, the surrogate at one size, what goes back to the
-players (zero) and the values; the weights of the rows in a fit.
+start from: the `c_i`, then `a_z` and `b_z` of each player. For each place in the support, the surrogate at one size,
+and what goes back to the players (zero). Weights and places of the subsets in a fit; where each player of the support
+stands in it.
 """
 
 
@@ -61,20 +63,25 @@ def fit_surrogates(
     graph: GraphArrays,
     subsets: Lists,
     pairs: Pairs,
+    alone: Indices,
     begun: Begun,
-    drawn: Drawn,
     settings: Settings,
+    n_places: int,
     out: tuple[Floats, Floats, Floats],
 ) -> None:
     """Fit the surrogates of the games from `first` up to `stop` for each fold.
 
-    Pairs (game, row) are ordered by game and size. Both arrays of `Fitted` and the values, (total size,) and aligned
+    Pairs (game, row) are ordered by game and size; `n_places` is the most entries of the lists of a game's players, or
+    of those that are missing, whichever are fewer in each subset. `alone` has the fold that alone drew a row, as a bit,
+    or 0. Both arrays of `Fitted` and the values, (total size,) and aligned
     with the games' players, are written to `out`, each with a first axis for the folds.
     """
-    n_players, longest = len(graph[2]) - 1, int(np.diff(pairs[0][first : stop + 1]).max(initial=0))
-    most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
-    room = np.empty((6, N_LEVELS + 2 * most_players)), *np.zeros((3, n_players)), np.empty(longest)
-    fit_games(first, stop, graph, subsets, pairs, begun, drawn, settings, room, out)
+    n_pairs, sizes = np.diff(pairs[0][first : stop + 1]), np.diff(graph[0][first : stop + 1])
+    longest, most_players = int(n_pairs.max(initial=0)), int(sizes.max(initial=0))
+    vectors, lines = np.empty((6, N_LEVELS + 2 * most_players)), np.zeros((2, most_players))
+    places = np.empty(n_places, dtype=np.int32), np.empty(len(graph[2]) - 1, dtype=np.int32)
+    room = vectors, lines, np.empty(longest), np.empty(longest + 1, dtype=np.int64), *places
+    fit_games(first, stop, graph, subsets, pairs, alone, begun, settings, room, out)
 
 
 @kernel()
@@ -84,8 +91,8 @@ def fit_games(
     graph: GraphArrays,
     subsets: Lists,
     pairs: Pairs,
+    alone: Indices,
     begun: Begun,
-    drawn: Drawn,
     settings: Settings,
     room: Room,
     out: tuple[Floats, Floats, Floats],
@@ -95,26 +102,63 @@ def fit_games(
     pair_indptr, pair_rows, position, weight, _ = pairs
     targets, shift, start = begun
     levels, effects, values = out
-    used, added, before, line = room[4], room[0][0], room[0][5], room[1]
+    vectors, lines, used, starts, places, place = room
+    added, before, line = vectors[0], vectors[5], lines[0]
     for game in range(first, stop):
         a, b = pair_indptr[game], pair_indptr[game + 1]
         if a == b:
             continue
         support, rows = players[indptr[game] : indptr[game + 1]], pair_rows[a:b]
-        sample = support, rows, position[a:b], used[: b - a], subsets[0], subsets[1]
+        turn = list_places(support, rows, subsets, place, starts, places)
+        sample = len(support), position[a:b], used[: b - a], turn, starts, places
         load(start, game, indptr, before)
         for f in range(len(targets)):
-            weigh(f, rows, weight[a:b], drawn, used)
+            weigh(f, weight[a:b], alone[a:b], used)
             fit(sample, targets[f, a:b], shift[a:b], settings, room)
             for i in range(N_LEVELS + 2 * len(support)):
                 added[i] += before[i]
             for i in range(N_LEVELS):
                 levels[f, game, i] = added[i]
-            mean = combine(support, added, 0.0, line)
+            mean = combine(len(support), added, 0.0, line)
             for i in range(len(support)):
                 at, slot = N_LEVELS + 2 * i, indptr[game] + i
                 effects[f, slot, 0], effects[f, slot, 1] = added[at], added[at + 1]
-                values[f, slot] = line[support[i]] - mean
+                values[f, slot] = line[i] - mean
+
+
+@section()
+def list_places(support: Indices, rows: Ints, subsets: Lists, place: Indices, indptr: Ints, places: Indices) -> int:
+    """Write the places in the support of each row's players, or of those that are missing where these are fewer.
+
+    Returns from which row on they are the missing ones: rows are in the order of their sizes, players ascending.
+    """
+    row_indptr, row_players = subsets
+    n, turn, at = len(support), len(rows), 0
+    for i in range(n):
+        place[support[i]] = i
+    indptr[0] = 0
+    for i in range(len(rows)):
+        start, stop = row_indptr[rows[i]], row_indptr[rows[i] + 1]
+        if 2 * (stop - start) <= n:
+            for j in range(start, stop):
+                places[at] = place[row_players[j]]
+                at += 1
+        else:
+            turn = min(turn, i)
+            missing = 0
+            for j in range(start, stop):
+                here = place[row_players[j]]
+                while missing < here:
+                    places[at] = missing
+                    at += 1
+                    missing += 1
+                missing = here + 1
+            while missing < n:
+                places[at] = missing
+                at += 1
+                missing += 1
+        indptr[i + 1] = at
+    return turn
 
 
 @section()
@@ -129,18 +173,16 @@ def load(start: Fitted, game: int, indptr: Ints, out: Floats) -> None:
 
 
 @section()
-def weigh(f: int, rows: Ints, weight: Floats, drawn: Drawn, out: Floats) -> None:
-    """Weights of the rows in the fit for a fold, with mean 1: a row that fold `f` alone drew is unknown to it."""
-    _, folds, before = drawn
+def weigh(f: int, weight: Floats, alone: Indices, out: Floats) -> None:
+    """Weights of the pairs in the fit for a fold, with mean 1: a row that fold `f` alone drew is unknown to it."""
     total, n = 0.0, 0
-    for i in range(len(rows)):
-        row = rows[i]
-        out[i] = 0.0 if row >= before and folds[row] == 1 << f else weight[i]
+    for i in range(len(weight)):
+        out[i] = 0.0 if alone[i] == 1 << f else weight[i]
         total += out[i]
         n += out[i] != 0.0
     mean = total / max(1, n)
     if mean > 0:
-        for i in range(len(rows)):
+        for i in range(len(weight)):
             out[i] /= mean
 
 
@@ -150,7 +192,7 @@ def fit(sample: Sample, y: Floats, shift: Floats, settings: Settings, room: Room
 
     The steps are few: a fit that is stopped early is still a valid control variate.
     """
-    n_players = len(sample[0])
+    n_players = sample[0]
     size = N_LEVELS + 2 * n_players
     level_ridge, ridge, max_steps, precision = settings
     player_ridge = ridge * n_players
@@ -161,7 +203,8 @@ def fit(sample: Sample, y: Floats, shift: Floats, settings: Settings, room: Room
         scale[i] = level_ridge if i < N_LEVELS else player_ridge
         added[i], left[i] = 0.0, -scale[i] * before[i]
     of_target = n_players >= 0  # a variable: a literal would have the part compiled for it alone
-    add_products(sample, y, shift, added, of_target, left, room)
+    lines = room[1]
+    add_products(sample, y, shift, added, of_target, left, lines)
     add_squares(sample, turned, scale)
     rho = 0.0
     for i in range(size):
@@ -173,7 +216,7 @@ def fit(sample: Sample, y: Floats, shift: Floats, settings: Settings, room: Room
             break
         for i in range(size):
             turned[i] = (level_ridge if i < N_LEVELS else player_ridge) * direction[i]
-        add_products(sample, y, shift, direction, not of_target, turned, room)
+        add_products(sample, y, shift, direction, not of_target, turned, lines)
         curvature = 0.0
         for i in range(size):
             curvature += direction[i] * turned[i]
@@ -191,37 +234,41 @@ def fit(sample: Sample, y: Floats, shift: Floats, settings: Settings, room: Room
 
 @part(inlined=False)
 def add_products(
-    sample: Sample, y: Floats, shift: Floats, surrogate: Floats, is_target: bool, out: Floats, room: Room
+    sample: Sample, y: Floats, shift: Floats, surrogate: Floats, is_target: bool, out: Floats, lines: Floats
 ) -> None:
     """Add `XᵀW(y + shift)` to `out` if `is_target`, else `XᵀW·Xθ` for the surrogate `θ`."""
-    support, rows, position, weight, indptr, players = sample
-    _, line, gathered, _, _ = room
-    n = len(support)
-    s, mean, common, height = NO_SIZE, 0.0, 0.0, 0.0
-    for i in range(len(rows)):
+    n, position, weight, turn, indptr, places = sample
+    line, gathered = lines[0], lines[1]
+    s, mean, height, sign, total, listed = NO_SIZE, 0.0, 0.0, 0.0, 0.0, 0
+    for i in range(len(position)):
         if weight[i] == 0.0:
             continue
+        start, stop = indptr[i], indptr[i + 1]
         if position[i] != s:
             if s > NO_SIZE:
-                spread(support, gathered, common, s, out)
-            s, common = position[i], 0.0
+                spread(n, gathered, sign * total * listed / n, s, out)
+                add_level(out, s, total)
+            s, total, listed = position[i], 0.0, stop - start
+            # What the players add up to is n·mean less what those add up to that are missing.
+            sign = 1.0 if i < turn else -1.0
             if not is_target:
-                mean, height = combine(support, surrogate, s, line), level(surrogate, s)
-        start, stop = indptr[rows[i]], indptr[rows[i] + 1]
-        k = stop - start
-        amount = height - k * mean
+                mean, height = combine(n, surrogate, s, line), level(surrogate, s)
+                height -= sign * listed * mean
+        amount = 0.0
         if is_target:
             amount = y[i] + shift[i]
         else:
             for j in range(start, stop):
-                amount += line[players[j]]
+                amount += line[places[j]]
+            amount = height + sign * amount
         amount *= weight[i]
+        total += amount
+        amount *= sign
         for j in range(start, stop):
-            gathered[players[j]] += amount
-        common += amount * k / n
-        add_level(out, s, amount)
+            gathered[places[j]] += amount
     if s > NO_SIZE:
-        spread(support, gathered, common, s, out)
+        spread(n, gathered, sign * total * listed / n, s, out)
+        add_level(out, s, total)
 
 
 @part()
@@ -241,44 +288,49 @@ def add_level(out: Floats, s: float, amount: float) -> None:
 
 
 @part()
-def combine(support: Indices, surrogate: Floats, s: float, line: Floats) -> Any:
+def combine(n: int, surrogate: Floats, s: float, line: Floats) -> Any:
     """At one size, a surrogate's players and slopes are one number per player; returns their mean."""
     total = 0.0
-    for i in range(len(support)):
+    for i in range(n):
         at = N_LEVELS + 2 * i
         value = surrogate[at] + s * surrogate[at + 1]
-        line[support[i]] = value
+        line[i] = value
         total += value
-    return total / len(support)
+    return total / n
 
 
 @part()
-def spread(support: Indices, gathered: Floats, common: float, s: float, out: Floats) -> None:
+def spread(n: int, gathered: Floats, common: float, s: float, out: Floats) -> None:
     """Adjoint of `combine`, less what all players have in common; empties `gathered`."""
-    for i in range(len(support)):
+    for i in range(n):
         at = N_LEVELS + 2 * i
-        amount = gathered[support[i]] - common
+        amount = gathered[i] - common
         out[at] += amount
         out[at + 1] += amount * s
-        gathered[support[i]] = 0.0
+        gathered[i] = 0.0
 
 
 @section()
 def add_squares(sample: Sample, unit: Floats, scale: Floats) -> None:
     """Add the diagonal of the normal equations, which is the preconditioner; all players have the same two entries."""
-    support, rows, position, weight, indptr, _ = sample
+    n, position, weight, _, indptr, _ = sample
     of_player, of_slope = scale[N_LEVELS], scale[N_LEVELS + 1]
-    for i in range(len(rows)):
-        share = (indptr[rows[i] + 1] - indptr[rows[i]]) / len(support)
-        of_player += weight[i] * share * (1 - share)
-        of_slope += weight[i] * share * (1 - share) * (position[i] * position[i])
+    s, total, i = NO_SIZE, 0.0, 0
+    while i < len(position):
+        s, total = position[i], 0.0
+        share = (indptr[i + 1] - indptr[i]) / n
+        while i < len(position) and position[i] == s:
+            total += weight[i]
+            i += 1
+        of_player += total * share * (1 - share)
+        of_slope += total * share * (1 - share) * (s * s)
         for p in range(N_LEVELS):
             unit[p] = 0.0
-        add_level(unit, position[i], 1.0)
+        add_level(unit, s, 1.0)
         for p in range(N_LEVELS):
-            scale[p] += weight[i] * unit[p] * unit[p]
-    for i in range(len(support)):
-        scale[N_LEVELS + 2 * i], scale[N_LEVELS + 2 * i + 1] = of_player, of_slope
+            scale[p] += total * unit[p] * unit[p]
+    for z in range(n):
+        scale[N_LEVELS + 2 * z], scale[N_LEVELS + 2 * z + 1] = of_player, of_slope
 
 
 def leave_surrogates(
@@ -296,7 +348,7 @@ def leave_surrogates(
     Both arrays of `fitted` have a first axis for the folds. `wanted` has a bit for each fold whose target is wanted.
     """
     most_players = int(np.diff(graph[0][first : stop + 1]).max(initial=0))
-    room = np.empty(N_LEVELS + 2 * most_players), np.empty(len(graph[2]) - 1)
+    room = np.empty(N_LEVELS + 2 * most_players), np.empty(most_players), np.empty(len(graph[2]) - 1)
     leave_games(first, stop, graph, subsets, pairs, wanted, fitted, targets, room)
 
 
@@ -310,14 +362,14 @@ def leave_games(
     wanted: Indices,
     fitted: Fitted,
     targets: Floats,
-    room: tuple[Floats, Floats],
+    room: tuple[Floats, Floats, Floats],
 ) -> None:
     """Subtract surrogates game by game and fold by fold."""
     indptr, players, _, _ = graph
     pair_indptr, rows, position, _, _ = pairs
     row_indptr, row_players = subsets
     levels, effects = fitted
-    surrogate, line = room
+    surrogate, line, of_player = room
     for game in range(first, stop):
         support = players[indptr[game] : indptr[game + 1]]
         for f in range(len(targets)):
@@ -328,11 +380,13 @@ def leave_games(
                     continue
                 if position[i] != s:
                     s = position[i]
-                    mean, height = combine(support, surrogate, s, line), level(surrogate, s)
+                    mean, height = combine(len(support), surrogate, s, line), level(surrogate, s)
+                    for j in range(len(support)):
+                        of_player[support[j]] = line[j]
                 start, stop_at = row_indptr[rows[i]], row_indptr[rows[i] + 1]
                 score = height - (stop_at - start) * mean
                 for j in range(start, stop_at):
-                    score += line[row_players[j]]
+                    score += of_player[row_players[j]]
                 targets[f, i] -= score
 
 

@@ -144,3 +144,10 @@ class TestSearches:
         y = (self.X[:, 0] > 0).astype(int)
         ls.plan(self.X, y, self.X[:50], y[:50], model="knn", progress=True)
         assert "searching rows: 20,000 of 20,000" in capsys.readouterr().err
+
+
+def test_a_service_has_no_standard_error(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    for setting in (None, True):
+        v = ls.shapley([[0, 1]], lambda coalition, tests: np.full(len(tests), len(coalition)), progress=setting)
+        np.testing.assert_allclose(v.values, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 import localshapley as ls
@@ -67,6 +69,16 @@ def test_dir_lists_the_public_names_and_no_other_name_is_there():
     assert ls.__version__
     with pytest.raises(AttributeError, match="no attribute 'valeu'"):
         ls.valeu  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    "module", ["baselines", "datasets", "methods", "models", "scores", "stopping", "supports", "tasks", "theory"]
+)
+def test_modules_list_their_public_names(module):
+    listed = importlib.import_module(f"localshapley.{module}").__all__
+    assert len(listed) == len(set(listed))
+    for name in listed:
+        assert getattr(getattr(ls, module), name).__doc__.strip()
 
 
 def test_errors_are_one_family():

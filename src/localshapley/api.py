@@ -182,6 +182,10 @@ def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None)
     if seeds is None:
         return budget, max_seconds
     check_whole("budget", budget, optional=True)
+    if budget is not None and budget < seeds:
+        raise InvalidArgumentError(
+            f"budget={budget:,} is too small: {seeds} seeds share it. Give a larger budget, or fewer seeds."
+        )
     check_number("max_seconds", max_seconds, above=0, optional=True)
     return None if budget is None else budget // seeds, None if max_seconds is None else max_seconds / seeds
 

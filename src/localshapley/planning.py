@@ -25,7 +25,7 @@ from localshapley.wording import duration, in_words
 from localshapley.workers import Bench
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Plan:
     """What a valuation would do and cost, beside the paper's four levels.
 

@@ -22,7 +22,12 @@ BETWEEN_LINES = 5.0
 
 def is_wanted(setting: ProgressSetting) -> bool:
     """Whether to write on standard error: where it is asked for, and by default on a terminal."""
-    return sys.stderr.isatty() if setting is None else setting is True
+    return has_terminal() if setting is None else setting is True and sys.stderr is not None
+
+
+def has_terminal() -> bool:
+    """Whether standard error is a terminal; a service may have none."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 @contextmanager
@@ -50,7 +55,7 @@ class Progress:
     def __init__(self, setting: ProgressSetting, total: int | None, label: str, first: int = 0) -> None:
         self._callback = setting if callable(setting) else None
         self._wanted = is_wanted(setting)
-        self._terminal = sys.stderr.isatty()
+        self._terminal = has_terminal()
         self._patience = 0.0 if setting is True and self._terminal else PATIENCE
         self._total, self._label, self._done = total, label, 0
         self._expected: float | None = total or first or None

@@ -17,6 +17,8 @@ import numpy as np
 from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import InvalidArgumentError, TrainingError, unknown_name
 
+__all__ = ["AbsoluteError", "Accuracy", "Confidence", "Custom", "LogLoss", "Margin", "Score", "SquaredError"]
+
 Source: TypeAlias = Literal["label", "proba", "margin", "number"]
 """What a score reads: one-hot predicted labels, probabilities, margins per class, or a regressor's number."""
 

@@ -21,6 +21,8 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.estimate.ranking import Doubt
 from localshapley.inputs.numbers import check_flag, check_number, check_whole
 
+__all__ = ["AmongWorst", "Look", "RankStable", "RelativeChange", "RelativeError", "Rule", "Seconds", "Trainings"]
+
 SURPRISE = -float(np.log(0.001))
 """An event with chance p is missed by `SURPRISE / p` draws in one of 1,000 runs."""
 

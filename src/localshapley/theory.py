@@ -9,6 +9,8 @@ import numpy as np
 from localshapley.coalitions.sampled import log_subsets
 from localshapley.errors import InvalidArgumentError
 
+__all__ = ["draws_needed", "expected_distinct"]
+
 
 def expected_distinct(n: int, draws: int) -> float:
     """Expected number of distinct subsets among `draws` draws of the paper's sampler from a support of `n` rows.

@@ -178,3 +178,54 @@ def test_a_target_of_spelt_numbers_is_told(answer, table):
     document = answer("value", *WHERE)
     assert document["model"] == "KNeighborsRegressor()"
     assert "the target 'label' read as numbers, such as 1000.5 for '1,000.5'" in document["preparation"]
+
+
+@pytest.mark.parametrize("names", [("value", "suspicion"), ("p_wrong", "neighbours"), ("label", "stderr")])
+def test_columns_may_be_named_as_ours(command, table, tmp_path, names):
+    frame, write = table
+    write(frame.rename(columns={"size": names[0], "color": names[1], "label": "kind"}))
+    out = tmp_path / "suspects.csv"
+    done = command("suspects", tmp_path / "t.csv", "-t", "kind", "--id", "name", "--out", out, "-n", "5")
+    assert done.status == 0, done.stderr
+    listed = pd.read_csv(out)
+    for name in names:
+        theirs = f"{name}_in_table" if f"{name}_in_table" in listed else name
+        np.testing.assert_array_equal(
+            listed[theirs], listed[["name"]].merge(frame, on="name")["size" if name == names[0] else "color"]
+        )
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [(["value"], "value"), (["suspects"], "value"), (["select", "-n", "5", "--by", "value"], "p_best")],
+)
+def test_the_column_of_names_may_be_named_as_ours(command, table, tmp_path, words, name):
+    frame, write = table
+    write(frame.rename(columns={"name": name}))
+    out = tmp_path / "out.csv"
+    first, *more = words
+    done = command(first, tmp_path / "t.csv", "-t", "label", "--id", name, "--out", out, *more)
+    assert done.status == 0, done.stderr
+    listed = pd.read_csv(out)
+    assert set(listed[f"{name}_in_table" if f"{name}_in_table" in listed else name]) <= set(frame["name"])
+
+
+class TestClassesThatReadLikeMissingCells:
+    @pytest.fixture
+    def none(self, table):
+        frame, write = table
+        return write(frame.assign(label=frame["label"].replace("no", "None")))
+
+    def test_a_message_says_what_to_do(self, command, none, tmp_path):
+        done = command("value", tmp_path / "t.csv", "-t", "label", "--id", "name")
+        assert done.status == 1
+        assert "if that is a class, let only empty cells be missing (--na '')" in done.stderr
+
+    def test_only_empty_cells_may_be_missing(self, answer, none, tmp_path):
+        found = answer("suspects", tmp_path / "t.csv", "-t", "label", "--id", "name", "--na", "")
+        assert {"n0", "n2"} <= {row["name"] for row in found["suspects"]}
+
+    def test_others_may_be_missing(self, command, none, tmp_path):
+        words = "value", tmp_path / "t.csv", "-t", "label", "--id", "name", "--na", "yes, ?"
+        done = command(*words)
+        assert f"missing in {(none['label'] == 'yes').sum()} rows" in done.stderr

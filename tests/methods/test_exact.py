@@ -199,6 +199,28 @@ class TestBadUtilities:
         with pytest.raises(ls.InvalidArgumentError, match=r"NaN or infinity for coalition \[0\]"):
             ls.shapley([[0, 1]], lambda c, t: [np.nan if len(c) == 1 else 0.0])
 
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda scores: scores[:-1], r"Many\.evaluate must return one number for each of the \d+ test rows.*shape"),
+            (lambda scores: np.append(scores, 0.0), "one number for each"),
+            (lambda scores: scores[:, None], r"one number for each.*shape \(\d+, 1\)"),
+            (
+                lambda scores: np.where(np.arange(len(scores)) == 1, np.nan, scores),
+                r"NaN or infinity for coalition \[\]",
+            ),
+        ],
+        ids=["too few", "too many", "a column", "NaN"],
+    )
+    @pytest.mark.parametrize("method", ["exact", "sample", "local-mc"])
+    def test_of_many_coalitions_at_once(self, change, message, method):
+        class Many:
+            def evaluate(self, coalitions):
+                return change(np.zeros(len(coalitions.tests)))
+
+        with pytest.raises(ls.InvalidArgumentError, match=message):
+            ls.shapley([[0, 1, 2], [1, 2, 3]], Many(), method=method)
+
     def test_not_a_function(self):
         with pytest.raises(ls.InvalidArgumentError, match="utility must be a function"):
             ls.shapley([[0, 1]], 3)

@@ -25,7 +25,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
-from localshapley.store.contents import describe, digest_rows
+from localshapley.store.contents import digest_rows
+from localshapley.store.describing import describe
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:10], Y_TEST[:10]
@@ -229,6 +230,63 @@ class TestDescribe:
         assert describe(partial(max, 1, key=abs)) == describe(partial(max, 1, key=abs))
         assert len({describe(partial(max, n, key=key)) for n in (1, 2) for key in (abs, len)}) == 4
 
+    def test_arguments_that_are_given_by_name_count(self):
+        assert describe(lambda x, *, n=1: x) != describe(lambda x, *, n=2: x)
+
+    def test_a_function_may_use_itself(self):
+        def factorial(n):
+            return n * factorial(n - 1) if n else 1
+
+        def make(last):
+            def down(n):
+                return down(n - 1) if n else last
+
+            return down
+
+        assert describe(factorial) == describe(factorial)
+        assert describe(make(1)) == describe(make(1))
+        assert describe(make(1)) != describe(make(2))
+
+    @pytest.mark.parametrize(
+        ("one", "two"),
+        [
+            ("def helper(x): return x + 1", "def helper(x): return x + 2"),
+            ("helper = lambda x: x; helper.__defaults__ = (1,)", "helper = lambda x: x; helper.__defaults__ = (2,)"),
+            ("helper = [1, 2]", "helper = [1, 3]"),
+            ("import numpy as np; helper = np.arange(3)", "import numpy as np; helper = np.arange(4)"),
+            ("class helper:\n    def f(self): pass", "class helper:\n    def f(self): return 1"),
+            ("class Base:\n    n = 1\nclass helper(Base): pass", "class Base:\n    n = 2\nclass helper(Base): pass"),
+        ],
+        ids=["function", "defaults", "list", "array", "class", "base class"],
+    )  # fmt: skip
+    def test_what_a_function_uses_counts(self, one, two):
+        def score(uses):
+            names = {"__name__": "somewhere"}  # without a source that could be read
+            exec(f"{uses}\ndef score(y): return [helper for _ in y]", names)
+            return names["score"]
+
+        assert describe(score(one)) == describe(score(one))
+        assert describe(score(one)) != describe(score(two))
+
+    def test_loggers_and_other_tools_that_a_function_uses_do_not_count(self):
+        names = {"__name__": "somewhere"}
+        exec("import logging, threading\nlog, lock = logging.getLogger('a'), threading.Lock()", names)
+        exec("def score(y):\n    with lock: log.info(y)", names)
+        before = describe(names["score"])
+        names["log"].setLevel(10)
+        names["lock"].acquire()
+        assert describe(names["score"]) == before
+
+    def test_methods_of_a_class_and_of_its_bases_count(self):
+        def model(method, base):
+            names = {"__name__": "somewhere"}
+            exec(f"class Base:\n    def f(self): {base}\nclass Model(Base):\n    def g(self): {method}", names)
+            return names["Model"]()
+
+        assert describe(model("return 1", "return 1")) == describe(model("return 1", "return 1"))
+        found = {describe(model(method, base)) for method in ("return 1", "return 2") for base in ("pass", "return 3")}
+        assert len(found) == 4
+
     def test_numbers_of_different_kinds_differ(self):
         assert len({describe(v) for v in (1, 1.0, True, "1", b"1", np.float32(1), np.float64(1))}) == 7
 
@@ -247,7 +305,7 @@ class TestDescribe:
         assert describe(one) == describe(two)
 
     def test_it_is_the_same_in_another_process(self):
-        code = "from localshapley.store.contents import describe; import localshapley as ls; "
+        code = "from localshapley.store.describing import describe; import localshapley as ls; "
         code += "from sklearn.svm import SVC; "
         code += "print(describe([SVC(gamma=2), ls.scores.Confidence(), {'b', 'a'}, {1: (2, None)}]))"
         there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

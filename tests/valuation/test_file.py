@@ -113,3 +113,14 @@ def test_more_than_there_is_memory_for_is_refused_before_it_is_read(tmp_path, mo
 def test_the_header_names_the_columns_of_the_table(tmp_path):
     table = pq.read_table(pa.BufferReader(faults.saved(SAMPLED)))
     assert json.loads(table.schema.metadata[b"localshapley"])["columns"] == list("abcd")
+
+
+@pytest.mark.parametrize("labels", [[1, "a", 2.5], [(1, 2), (1, 3), "b"]], ids=["kinds", "tuples"])
+def test_labels_without_a_column_of_their_own_are_saved_as_text(tmp_path, labels):
+    index = pd.Index(labels, tupleize_cols=False)
+    v = replace(ls.shapley([[0, 1, 2]], lambda coalition, tests: np.full(len(tests), len(coalition))), ids=index)
+    with pytest.warns(ls.LocalShapleyWarning, match="saved as text"):
+        v.save(tmp_path / "v.parquet")
+    loaded = ls.load(tmp_path / "v.parquet")
+    assert loaded.ids.tolist() == [str(label) for label in labels]
+    np.testing.assert_array_equal(loaded.values, v.values)

@@ -225,3 +225,18 @@ def test_a_truncated_file_is_refused(tmp_path, share):
     path.write_bytes(whole[: int(share * len(whole))])
     with pytest.raises(ls.LocalShapleyError, match="is not a valuation that this version can read"):
         ls.load(path)
+
+
+def test_valuations_are_told_apart_as_objects_and_not_by_their_arrays():
+    v, w = (ls.shapley([[0, 1]], lambda coalition, tests: np.full(len(tests), len(coalition))) for _ in range(2))
+    assert v == v
+    assert v != w
+    assert len({v, w}) == 2
+
+
+@pytest.mark.parametrize("which", ["top", "bottom"])
+def test_less_than_no_rows_are_refused(which):
+    v = ls.shapley([[0, 1]], lambda coalition, tests: np.full(len(tests), len(coalition)))
+    assert len(getattr(v, which)(0)) == 0
+    with pytest.raises(ls.InvalidArgumentError, match="n must be a whole number of at least 0; got -1"):
+        getattr(v, which)(-1)

@@ -17,7 +17,7 @@ from localshapley.valuation.result import range_of
 from localshapley.wording import counted, printable
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True, eq=False)
 class Chosen:
     """Rows in an order, with what each of them changes; `Selection` and `Pruning` say what the order is.
 
@@ -137,7 +137,7 @@ class Chosen:
         return ", ".join(listed[:10]) + (f" and {len(listed) - 10} more" if len(listed) > 10 else "")
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True, eq=False)
 class Selection(Chosen):
     """Rows in the order in which they were taken: `table.loc[chosen.index]` gives them.
 
@@ -187,7 +187,7 @@ class Selection(Chosen):
         return self._lines(f"Selection of {n:,} of {self.n_rows:,} rows", about)
 
 
-@dataclass(frozen=True, repr=False, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True, eq=False)
 class Pruning(Chosen):
     """Rows in the order in which they can go: `table.drop(pruned.index)` gives the others.
 

@@ -33,6 +33,7 @@ def apply(
     id: Annotated[str | None, option("Column that names the rows, as for the report.", DATA)] = None,
     encoding: Annotated[str, option("Encoding of text files (default: utf-8).", DATA)] = "utf-8",
     sep: Annotated[str | None, option("Separator of text files (default: found in the file).", DATA)] = None,
+    na: Annotated[str | None, option("What is missing beside empty cells, as for the report.", DATA)] = None,
     force: Annotated[bool, option("Overwrite a file that is there already.", OUTPUT, "--force", "-f")] = False,
     raw_csv: RawCsv = False,
     check: Annotated[bool, option("Compare the model before and after by cross-validation.", CHECK, "--check")] = False,
@@ -51,7 +52,7 @@ def apply(
 
     _check_out(table, out, force)
     check_kind(table, out)
-    rows = read_table(table, encoding, sep=sep, once=(target, id))
+    rows = read_table(table, encoding, sep=sep, na=na, once=(target, id))
     for name, given in (("--target", target), ("--id", id)):
         if given is not None and given not in rows.columns:
             raise no_column(name, given, rows, table)
@@ -59,7 +60,7 @@ def apply(
     change = None
     if check:
         run = Run(
-            train=table, target=target, id=id, encoding=encoding, sep=sep, model=model, drop=drop,
+            train=table, target=target, id=id, encoding=encoding, sep=sep, na=na, model=model, drop=drop,
             category=category, task=task, no_prepare=no_prepare, seed=seed, drop_missing_target=True,
         )  # fmt: skip
         change = _checked(applied, run, cv, output)

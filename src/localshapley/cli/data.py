@@ -168,7 +168,7 @@ def _read_train(run: Run, notes: list[str]) -> pd.DataFrame:
 
 def _how(run: Run, notes: list[str]) -> dict[str, Any]:
     """How tables are read."""
-    return {"sep": run.sep, "once": (run.target, run.id, run.owner), "notes": notes}
+    return {"sep": run.sep, "na": run.na, "once": (run.target, run.id, run.owner), "notes": notes}
 
 
 def _with_target(table: pd.DataFrame, path: Path, target: str, notes: list[str]) -> pd.DataFrame:

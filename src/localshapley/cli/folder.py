@@ -25,7 +25,7 @@ def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[
 
     _check(run)
     assert run.test is not None
-    test = read_table(run.test, run.encoding, sep=run.sep)
+    test = read_table(run.test, run.encoding, sep=run.sep, na=run.na)
     if run.target not in test.columns:
         raise no_column("--target", run.target, test, run.test)
     parts = parts_of(run.train, run.target)

@@ -59,6 +59,13 @@ class Run:
         str | None,
         option("Separator of text files: a character, tab or whitespace (default: found in the file).", DATA),
     ] = None
+    na: Annotated[
+        str | None,
+        option(
+            "What is missing in text files beside empty cells, separated by commas (default: NA, null, None, ...).",
+            DATA,
+        ),
+    ] = None
     no_prepare: Annotated[
         bool,
         option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from localshapley import __version__
 from localshapley.cli.options import OUTPUT, option
+from localshapley.inputs.tables import index_as_columns
 from localshapley.wording import printable
 
 if TYPE_CHECKING:
@@ -66,14 +67,14 @@ def plain(value: Any) -> Any:
 
 def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows of a table with its index."""
-    return [{str(name): cell for name, cell in row.items()} for row in table.reset_index().to_dict("records")]
+    return [{str(name): cell for name, cell in row.items()} for row in index_as_columns(table).to_dict("records")]
 
 
 def table_text(table: pd.DataFrame, rows: pd.Index | None = None) -> str:
     """A table for a terminal, some of its rows or all of them; lists are joined."""
     import numpy as np
 
-    shown = (table if rows is None else table.loc[rows]).reset_index()
+    shown = index_as_columns(table if rows is None else table.loc[rows])
     for i, dtype in enumerate(shown.dtypes):
         if dtype.kind not in "biufcmM":
             shown.isetitem(i, np.array([_cell(cell) for cell in shown.iloc[:, i]], dtype=object))

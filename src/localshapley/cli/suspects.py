@@ -14,7 +14,7 @@ from localshapley.cli.options import OUTPUT, Check, ListOut, RawCsv, Run, SavedV
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, saved_or_valued, whole_or_share
 from localshapley.errors import LocalShapleyWarning
-from localshapley.inputs.tables import write_table
+from localshapley.inputs.tables import OF_TABLE, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ def suspects(
     found, verdict = judged(valuation, data.y, data.numbers, None if n is None else whole_or_share(n), errors)
     written = ""
     if out is not None:
-        rows = found.join(data.rows)
+        rows = found.join(data.rows.rename(columns=lambda name: f"{name}{OF_TABLE}" if name in found else name))
         rows = rows.assign(neighbours=[", ".join(map(str, near)) for near in rows["neighbours"]])
         written = guarded_in_words(write_table(rows, out, raw=raw_csv))
     text = [verdict.number] if verdict.number else []

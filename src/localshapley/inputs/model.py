@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from copy import copy
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from localshapley.errors import InvalidArgumentError, RefusedByModelError
 from localshapley.inputs.boosting import REFUSALS, Coded, library_of, open_states, tamed
 from localshapley.inputs.data import Data, are_numbers, as_array, numbers_in
 from localshapley.inputs.numbers import check_size, extremes
+from localshapley.inputs.process import caught_warnings
 
 FEW_ROWS = 2000
 """Boosting libraries train fewer rows than these on one thread, if the number of threads is open."""
@@ -158,7 +158,7 @@ def _random_states(estimator: Any) -> dict[str, Any]:
 def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
     """Train the model on all rows, so that data it refuses is refused before any coalition is trained."""
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with caught_warnings():
             return prepared(estimator, seed, alone=len(y) < FEW_ROWS).fit(X, y)
     except Exception as error:
         if not (refuses(error) or isinstance(error, TypeError)):
@@ -181,7 +181,7 @@ def about_columns(X: Any) -> str:
 def predict(reference: Any, X: Any) -> AnyArray:
     """What a trained model predicts for rows."""
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with caught_warnings():
             return np.asarray(reference.predict(X)).ravel()
     except Exception as error:
         name = on_one_line(reference)

@@ -234,7 +234,8 @@ def labels_of(column: pd.Series) -> tuple[AnyArray, bool]:
     if len(missing):
         raise LocalShapleyError(
             f"the target {column.name!r} is missing in {counted(len(missing), 'row')}, first in row {missing[0]}; "
-            "fill it in, or leave these rows out (--drop-missing-target)."
+            "fill it in, or leave these rows out (--drop-missing-target). Cells that read NA, null or None are "
+            "missing, too; if that is a class, let only empty cells be missing (--na '')."
         )
     if column.dtype.kind in "mM":
         raise LocalShapleyError(

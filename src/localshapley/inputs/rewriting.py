@@ -90,7 +90,7 @@ def _rewritten(
     raw: bool,
 ) -> tuple[str, int]:
     """The text of a file with other cells, and how many of them were guarded."""
-    table, _, how = read_text(path, encoding, sep, [])
+    table, _, how = read_text(path, encoding, sep, None, [])
     with open_text(path, "rt", encoding=encoding, newline="") as file:
         text = file.read()
     mark = "\ufeff" if text.startswith("\ufeff") else ""

@@ -26,6 +26,8 @@ FIRST_LINES = 20
 """Number of lines that tell how a text file is separated."""
 RUNS = re.compile(r"\s*[=+\-@\t\r].", re.DOTALL)
 """How a cell begins that a spreadsheet may run as a formula."""
+OF_TABLE = "_in_table"
+"""What is added to the name of a user's column that would be mistaken for one of ours."""
 NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?%?", re.IGNORECASE)
 """A cell that a spreadsheet reads as a number."""
 
@@ -35,6 +37,7 @@ def read_table(
     encoding: str = "utf-8",
     *,
     sep: str | None = None,
+    na: str | None = None,
     once: Iterable[str | None] = (),
     notes: list[str] | None = None,
 ) -> pd.DataFrame:
@@ -48,6 +51,9 @@ def read_table(
         Of text files.
     sep : str, optional
         Separator of text files: a character, or a name of `NAMED_SEPARATORS`; by default found in the first lines.
+    na : str, optional
+        What is read as missing in text files beside empty cells, separated by commas; by default what pandas reads as
+        missing, such as NA, null and None.
     once : names
         Columns that may be there only once. Others that share a name become `a`, `a.1`, `a.2`.
     notes : list of str, optional
@@ -61,7 +67,7 @@ def read_table(
     if path.stat().st_size == 0:
         raise LocalShapleyError(f"{path} is empty.")
     try:
-        table, names = read_text(path, encoding, sep, notes)[:2] if kind in TEXT else _read_binary(path, kind)
+        table, names = read_text(path, encoding, sep, na, notes)[:2] if kind in TEXT else _read_binary(path, kind)
     except InvalidArgumentError:
         raise
     except UnicodeDecodeError as error:
@@ -114,6 +120,12 @@ def _check_names(path: Path, names: list[str], once: set[str], notes: list[str])
         )
 
 
+def index_as_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """A table with its index as the first columns, which get another name where there is a column of that name."""
+    names = [f"{name}{OF_TABLE}" if name in table.columns else name for name in table.index.names]
+    return table.set_axis(table.index.set_names(names), axis=0).reset_index()
+
+
 def write_table(table: pd.DataFrame, path: str | Path, *, raw: bool = False) -> int:
     """Write a table with its index as the first column; returns how many cells were guarded.
 
@@ -122,7 +134,7 @@ def write_table(table: pd.DataFrame, path: str | Path, *, raw: bool = False) -> 
     """
     path = Path(path)
     kind = kind_of(path)
-    with_index, guarded = table.reset_index(), 0
+    with_index, guarded = index_as_columns(table), 0
     if kind in TEXT:
         if not raw:
             with_index, guarded = _guarded(with_index)
@@ -176,7 +188,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def read_text(
-    path: Path, encoding: str, sep: str | None, notes: list[str]
+    path: Path, encoding: str, sep: str | None, na: str | None, notes: list[str]
 ) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
     """The table, the names in its header as they are, and the arguments of `pandas.read_csv` that it was read with."""
     import pandas as pd
@@ -198,6 +210,8 @@ def read_text(
         "skipinitialspace": separator != " ",
         "low_memory": False,
     }
+    if na is not None:
+        how |= {"keep_default_na": False, "na_values": ["", *(text.strip() for text in na.split(","))]}
     table: pd.DataFrame = pd.read_csv(path, **how)
     cells = [len(row) for row in _cells(first[:2], separator)]
     if len(cells) > 1 and cells[1] > cells[0]:  # pandas takes cells beyond the header for names of the rows

@@ -17,6 +17,8 @@ from typing import Any, TypeVar
 from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
+from localshapley.inputs.process import Shared
+
 SOON = 5e-4
 """Seconds after which a thread hands the interpreter over, if others wait for it; Python lets them wait ten times that.
 """
@@ -71,13 +73,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_threads.cache_clear)  # a forked process has none of its parent's threads
 
 
-def unthreaded_blas() -> AbstractContextManager[Any]:
+def unthreaded_blas() -> AbstractContextManager[None]:
     """While products are computed in several threads, or must not depend on their number, BLAS uses no further ones.
 
     It counts for libraries that are there when this is called for the first time, NumPy's and SciPy's among them.
     """
-    context: AbstractContextManager[Any] = _libraries().limit(limits=1)
-    return context
+    return _unthreaded_blas
 
 
 @cache
@@ -86,26 +87,20 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _Switching:
-    """How many wait for threads that switch soon, and what the first of them found."""
+_unthreaded_blas = Shared(lambda: _libraries().limit(limits=1, user_api="blas"))
 
-    lock = threading.Lock()
-    n = 0
-    before = 0.0
+
+def switching_soon() -> AbstractContextManager[None]:
+    """While many threads do short work, none waits long for the interpreter in between."""
+    return _switching_soon
 
 
 @contextmanager
-def switching_soon() -> Iterator[None]:
-    """While many threads do short work, none waits long for the interpreter in between."""
-    with _Switching.lock:
-        if _Switching.n == 0:
-            _Switching.before = sys.getswitchinterval()
-            sys.setswitchinterval(min(_Switching.before, SOON))
-        _Switching.n += 1
-    try:
-        yield
-    finally:
-        with _Switching.lock:
-            _Switching.n -= 1
-            if _Switching.n == 0:
-                sys.setswitchinterval(_Switching.before)
+def _switch_soon() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SOON))
+    yield
+    sys.setswitchinterval(before)
+
+
+_switching_soon = Shared(_switch_soon)

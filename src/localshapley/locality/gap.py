@@ -24,7 +24,7 @@ ENOUGH = 0.25
 """A gap of up to a quarter of the values' size leaves their order mostly unchanged."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class LocalityGap:
     """How far local values are from global ones, on a sample of test rows.
 

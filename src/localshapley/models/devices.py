@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from localshapley.inputs.devices import find_device
+from localshapley.inputs.process import Shared
 
 __all__ = ["find_device", "one_thread_each", "torch_threads"]
 
 
-@contextmanager
-def one_thread_each() -> Iterator[None]:
+def one_thread_each() -> AbstractContextManager[None]:
     """While many models are trained in several threads, PyTorch uses no further ones."""
+    return _one_thread_each
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    yield
+    torch.set_num_threads(before)
+
+
+_one_thread_each = Shared(_one_thread)
 
 
 def torch_threads(n_threads: int) -> ThreadPoolExecutor:

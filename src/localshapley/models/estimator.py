@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -19,7 +18,9 @@ from localshapley.arrays import AnyArray, Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
 from localshapley.inputs.model import final_step, has_random_state, prepared, refuses, takes_kernel
+from localshapley.inputs.process import caught_warnings
 from localshapley.inputs.task import NOTHING, UNKNOWN, Task, one_hot
+from localshapley.inputs.threads import unthreaded_blas
 from localshapley.models.cluster import n_processes
 from localshapley.models.model import Model
 from localshapley.models.trainer import Counts, Trained, Trainer
@@ -106,8 +107,8 @@ class EstimatorTrainer(Trainer):
         outcome = task.outcomes(coalitions.indptr, coalitions.players)
         counts = Counts(trivial=int((outcome != UNKNOWN).sum()))
         prediction = task.room_for(len(coalitions.tests))
-        with warnings.catch_warnings(record=True) as caught, threadpool_limits(1), self._alone():
-            warnings.simplefilter("always")
+        one_thread = threadpool_limits(1, user_api="openmp")  # of this thread; BLAS has one setting for all
+        with caught_warnings() as caught, unthreaded_blas(), one_thread, self._alone():
             for c in np.flatnonzero(outcome == UNKNOWN).tolist():
                 where = slice(coalitions.test_indptr[c], coalitions.test_indptr[c + 1])
                 found = self._predict(coalitions.coalition(c), coalitions.tests_of(c), counts)
@@ -115,7 +116,7 @@ class EstimatorTrainer(Trainer):
                     outcome[c] = NOTHING
                 else:
                     prediction[where] = found
-        counts.warnings = Counter(w.category.__name__ for w in caught)
+        counts.warnings = Counter(category.__name__ for category in caught)
         per_test = np.diff(coalitions.test_indptr)
         scores, silent = task.score_predictions(coalitions.tests, prediction, np.repeat(outcome, per_test))
         counts.silent = int(silent.sum())

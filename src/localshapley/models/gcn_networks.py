@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from torch.nn.functional import embedding_bag
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.errors import TrainingError
+from localshapley.inputs.process import caught_warnings
 from localshapley.kernels.receptive import Csr, Field, Graph, learnt_features, seen_features, transpose, walk
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ class Networks:
         bias = torch.zeros(1, model.hidden)
         self._first, self._second = torch.cat([first, bias]).to(device), second.to(device)
         self._decayed = self._decay()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyTorch warns once that its sparse matrices may change
+        with caught_warnings():  # PyTorch warns once that its sparse matrices may change
             torch.sparse_csr_tensor(
                 torch.zeros(2, dtype=torch.int32), torch.zeros(0, dtype=torch.int32), torch.zeros(0)
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from localshapley.arrays import AnyArray
 from localshapley.errors import RefusedByModelError
 from localshapley.inputs.data import are_numbers, as_array
 from localshapley.inputs.model import about_columns, final_step, on_one_line, seeded
+from localshapley.inputs.process import caught_warnings
 from localshapley.inputs.task import Task
 
 
@@ -51,7 +51,7 @@ def peel(estimator: Any) -> tuple[Pipeline | None, Any]:
 def transformed(task: Task, before: Pipeline) -> Task:
     """The task behind the steps, which are fitted on its training rows as `Pipeline.fit` does."""
     try:
-        with warnings.catch_warnings(action="ignore"):
+        with caught_warnings():
             fitted = seeded(before, task.seed)
             X = fitted.fit_transform(task.X, task.y)
             X_test = fitted.transform(task.X_test)
@@ -80,7 +80,7 @@ def steps_that_read_labels(before: Pipeline, task: Task, n_rows: int = 300) -> l
     found: list[str] = []
     for _, step in flat(seeded(before, task.seed)):
         try:
-            with warnings.catch_warnings(action="ignore"):
+            with caught_warnings():
                 shuffled = clone(step).fit_transform(X, random.permutation(y))
                 X = step.fit_transform(X, y)
                 reads = _needs_labels(step) or not _equal(X, shuffled)

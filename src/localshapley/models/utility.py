@@ -35,8 +35,18 @@ class BatchUtilityTrainer(Trainer):
         self._utility = utility
 
     def train(self, coalitions: Coalitions) -> Trained:
-        """Score coalitions in this process."""
-        return Trained(np.asarray(self._utility.evaluate(coalitions), dtype=np.float64))
+        """Score coalitions in this process, and check what comes back."""
+        scores = np.asarray(self._utility.evaluate(coalitions), dtype=np.float64)
+        if scores.shape != coalitions.tests.shape:
+            raise InvalidArgumentError(
+                f"{self.name}.evaluate must return one number for each of the {len(coalitions.tests)} test rows of the "
+                f"coalitions it is given, one coalition after the other; it returned an array of shape {scores.shape}."
+            )
+        wrong = np.flatnonzero(~np.isfinite(scores))
+        if len(wrong):
+            coalition = int(np.searchsorted(coalitions.test_indptr, wrong[0], side="right")) - 1
+            raise _not_finite(f"{self.name}.evaluate", coalitions.coalition(coalition), coalitions.tests[wrong[0]])
+        return Trained(np.ascontiguousarray(scores))
 
 
 class UtilityTrainer(Trainer):
@@ -63,13 +73,16 @@ def _call(utility: Utility, coalitions: Coalitions) -> Floats:
                 f"{_short(coalition)} it returned an array of shape {scores.shape}."
             )
         if not np.isfinite(scores).all():
-            wrong = int(tests[~np.isfinite(scores)][0])
-            raise InvalidArgumentError(
-                f"utility returned NaN or infinity for coalition {_short(coalition)} on test row {wrong}; "
-                "return a finite number for every coalition, the empty one included."
-            )
+            raise _not_finite("utility", coalition, tests[~np.isfinite(scores)][0])
         out[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = scores
     return out
+
+
+def _not_finite(name: str, coalition: Indices, test: int) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"{name} returned NaN or infinity for coalition {_short(coalition)} on test row {test}; "
+        "return a finite number for every coalition, the empty one included."
+    )
 
 
 def _short(coalition: Indices) -> str:

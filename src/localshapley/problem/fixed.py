@@ -20,7 +20,8 @@ from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
 from localshapley.problem.finding import of_fold
 from localshapley.problem.references import MAX_PREDICTED, Trial, as_trial, sampled, skill_of, try_out
-from localshapley.store.contents import Contents, contents_by_name, contents_of_task, describe
+from localshapley.store.contents import Contents, contents_by_name, contents_of_task
+from localshapley.store.describing import describe
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 

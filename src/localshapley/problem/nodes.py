@@ -19,7 +19,8 @@ from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
 from localshapley.models.graph_model import GraphModel
 from localshapley.problem.base import LocalProblem
-from localshapley.store.contents import Contents, contents_by_name, describe
+from localshapley.store.contents import Contents, contents_by_name
+from localshapley.store.describing import describe
 from localshapley.supports.base import Support
 from localshapley.supports.hops import Hops, NodeSpace, within
 from localshapley.valuation.parts import Digests

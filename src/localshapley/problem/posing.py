@@ -33,7 +33,8 @@ from localshapley.problem.making import make_problem
 from localshapley.problem.parts import pose_parts, refuse_what_needs_all_rows
 from localshapley.problem.references import MAX_PREDICTED, Trial
 from localshapley.progress import ProgressSetting
-from localshapley.store.contents import Contents, describe
+from localshapley.store.contents import Contents
+from localshapley.store.describing import describe
 from localshapley.supports.base import Support
 
 

@@ -5,12 +5,7 @@ Digests tell equal from different contents; they do not protect against someone 
 
 from __future__ import annotations
 
-import inspect
-import pickle
-import sys
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
-from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -24,6 +19,7 @@ from localshapley.inputs.digests import bits
 from localshapley.inputs.folds import Fold
 from localshapley.inputs.model import on_one_line, seeded
 from localshapley.inputs.task import Task
+from localshapley.store.describing import describe
 
 
 class Contents(NamedTuple):
@@ -141,85 +137,3 @@ def fingerprint(task: Task, estimator: Any, trainer: str) -> bytes:
         describe(None if task.classes is None else task.classes.tolist()),
     )
     return blake2b("\n".join(about).encode(), digest_size=16).digest()
-
-
-def describe(value: Any) -> str:
-    """A text that is equal for equal values and different for different ones, in every process.
-
-    Code counts: a function that was edited is a different one, and so is a class from a package without a version.
-
-    >>> describe([1, 2.5, "a", None])
-    "[1, 2.5, 'a', None]"
-    >>> describe(lambda x: x + 1) == describe(lambda x: x + 1), describe(lambda x: x + 1) == describe(lambda x: x + 2)
-    (True, False)
-    """
-    if value is None or isinstance(value, bool | int | float | complex | str | bytes):
-        return repr(value)
-    if isinstance(value, np.generic):
-        return f"{type(value).__name__}({value.item()!r})"
-    if isinstance(value, np.ndarray) and value.dtype != object:
-        contents = blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
-        return f"array({value.dtype}, {value.shape}, {contents})"
-    if hasattr(value, "detach") and hasattr(value, "numpy"):  # a tensor of PyTorch
-        return f"tensor({describe(value.detach().cpu().numpy())})"
-    if isinstance(value, dict):
-        return "{" + ", ".join(sorted(f"{describe(k)}: {describe(v)}" for k, v in value.items())) + "}"
-    if isinstance(value, set | frozenset):
-        return "{" + ", ".join(sorted(map(describe, value))) + "}"
-    if isinstance(value, list | tuple | np.ndarray):
-        return "[" + ", ".join(map(describe, value)) + "]"
-    if isinstance(value, type):
-        return _describe_class(value)
-    if inspect.isroutine(value):
-        return _describe_function(value)
-    if inspect.iscode(value):
-        return f"code({value.co_code.hex()}, {value.co_names}, {describe(value.co_consts)})"
-    if hasattr(value, "get_params"):
-        settings = value.deciding_settings() if hasattr(value, "deciding_settings") else value.get_params(deep=False)
-        return f"{_describe_class(type(value))}({describe(settings)})"
-    if isinstance(value, partial):
-        return f"partial({describe([value.func, value.args, value.keywords])})"
-    if is_dataclass(value):
-        state: Any = {f.name: getattr(value, f.name) for f in fields(value)}
-    elif hasattr(value, "__dict__"):
-        state = value.__dict__
-    else:
-        state = _contents(value)
-    return f"{_describe_class(type(value))}({describe(state)})"
-
-
-def _contents(value: Any) -> bytes | str:
-    """What pickle would write of an object of a kind that is unknown here; never read back."""
-    try:
-        return blake2b(pickle.dumps(value), digest_size=16).digest()
-    except Exception:
-        return repr(value)
-
-
-def _describe_function(function: Any) -> str:
-    function = inspect.unwrap(getattr(function, "__func__", function))
-    name = f"{getattr(function, '__module__', None)}.{function.__qualname__}"
-    code = getattr(function, "__code__", None)
-    if code is None:  # built in
-        return f"{name} {_version(function)}"
-    seen = [cell.cell_contents for cell in function.__closure__ or ()]
-    constants = {name: function.__globals__.get(name) for name in code.co_names}
-    seen += [(n, c) for n, c in constants.items() if isinstance(c, bool | int | float | complex | str | bytes)]
-    return f"function({describe(code)}, {describe(function.__defaults__)}, {describe(seen)})"
-
-
-def _describe_class(kind: type) -> str:
-    name = f"{kind.__module__}.{kind.__qualname__}"
-    version = _version(kind)
-    if version:
-        return f"{name} {version}"
-    try:
-        return f"{name} {blake2b(inspect.getsource(kind).encode(), digest_size=16).hexdigest()}"
-    except (OSError, TypeError):
-        return name
-
-
-def _version(thing: Any) -> str:
-    """Version of the package that something is from, if it has one."""
-    package = sys.modules.get((getattr(thing, "__module__", None) or "").split(".")[0])
-    return str(getattr(package, "__version__", ""))

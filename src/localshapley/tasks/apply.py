@@ -23,7 +23,7 @@ SHOWN = 10
 """Changes of labels, and new labels, that are printed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Applied:
     """A mended table, and what was changed in it.
 

@@ -28,7 +28,7 @@ from localshapley.tasks.nearness import NOTHING, Nearness, find_near, standardis
 from localshapley.wording import counted
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Copies:
     """Which rows are equal or nearly equal, which labels contradict each other, and which rows are far from all others.
 

@@ -28,7 +28,7 @@ SCORES: dict[str, Callable[[AnyArray, AnyArray], float]] = {"accuracy": accuracy
 CURVES = ("best first", "random", "worst removed first", "best removed first")
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Curves:
     """Scores of the model on part of the rows.
 

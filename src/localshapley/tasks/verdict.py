@@ -30,7 +30,7 @@ MAX_CLASSES = 5
 """Number of classes that a sentence names."""
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Verdict:
     """What suspects amount to.
 

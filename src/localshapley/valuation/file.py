@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from localshapley.arrays import Singles
-from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError, warn
 from localshapley.valuation.reading import COLUMNS, FORMAT, UNCHECKED, fields_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,11 @@ def _table(v: Valuation) -> pa.Table:
     names = list(frame.index.names)
     if set(names) & set(COLUMNS):  # the index would look like another column
         frame.index = frame.index.set_names([None] * len(names))
-    table = pa.Table.from_pandas(frame)
+    try:
+        table = pa.Table.from_pandas(frame)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        warn("the index holds labels that Parquet has no column for (of several kinds, say); they are saved as text.")
+        table = pa.Table.from_pandas(frame.set_axis(frame.index.map(str), axis=0))
     if v.oob_scores is not None:
         table = table.append_column("oob_score", pa.array(v.oob_scores))
     for name, lists in _lists(v).items():

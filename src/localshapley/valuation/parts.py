@@ -51,7 +51,7 @@ class Cost:
     compile_seconds: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
     """How a sampled run arrived at its values, round by round.
 

@@ -15,6 +15,8 @@ from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import LocalShapleyError
 from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
+from localshapley.inputs.numbers import check_whole
+from localshapley.inputs.tables import index_as_columns
 from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, Digests, History, Origin
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from localshapley.valuation.plots import Plots
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Valuation:
     """What each training row is worth: the sum over the test rows of its local Shapley value.
 
@@ -228,14 +230,16 @@ class Valuation:
             import polars as pl
         except ModuleNotFoundError:
             raise LocalShapleyError("to_polars() needs polars: pip install polars.") from None
-        return pl.from_pandas(self.to_frame().reset_index())
+        return pl.from_pandas(index_as_columns(self.to_frame()))
 
     def top(self, n: int = 10) -> pd.DataFrame:
         """The `n` most valuable rows, best first."""
+        check_whole("n", n, least=0)
         return self.to_frame().iloc[np.argsort(-self.values, kind="stable")[:n]]
 
     def bottom(self, n: int = 10) -> pd.DataFrame:
         """The `n` least valuable rows, worst first."""
+        check_whole("n", n, least=0)
         return self.to_frame().iloc[np.argsort(self.values, kind="stable")[:n]]
 
     @property

@@ -156,6 +156,17 @@ class TestTimeIsUp:
         assert method.log[-2:] == ["closed", "cut short"]
         assert found.values.tolist() == [1, 1, 1]
 
+    @pytest.mark.parametrize(("limit", "room"), [(100, 0.8 * 21 * 4), (21, 0.0)])
+    def test_later_rounds_are_to_fit_into_what_is_left(self, limit, room):
+        class Working:
+            def __call__(self):  # until the first look, all trainings took 20 seconds
+                return 20.0 if "closed" in method.log else 0.0
+
+        method = Scripted(((20,), (1,)))
+        played(method, Working(), max_seconds=limit)
+        draws = [entry[1] for entry in method.log if entry[0] == "draw"]
+        assert draws[1] == pytest.approx(room)
+
     def test_what_is_finished_of_a_round_is_used_where_it_can_be(self):
         method = Scripted(((1, 1, 1), (1,)), can_look=True)
         found = played(method, Clock(), max_seconds=1)

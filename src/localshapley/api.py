@@ -13,6 +13,7 @@ from localshapley.inputs.model import unseeded
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.locality.growing import pose_with
 from localshapley.methods import Method, read_settings
+from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, as_trainer
 from localshapley.problem.base import Problem
@@ -146,8 +147,10 @@ def value(
     """
     budget, max_seconds = shared_out(seeds, budget, max_seconds)
 
+    def settings_for(seed: int) -> Settings:
+        return read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
+
     def run(model: Any, seed: int) -> Valuation:
-        settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
         posed = partial(
             pose,
             X,
@@ -165,7 +168,7 @@ def value(
             progress=progress,
             in_parts=True,
         )
-        problem, settings = pose_with(settings, support, posed)
+        problem, settings = pose_with(settings_for(seed), support, posed)
         problem.check_seeds(seeds)
         return solve(problem, settings, store, origin=problem.origin if per_test else None)
 
@@ -173,7 +176,8 @@ def value(
     if seeds is None:
         return of_all_or_few(first)
     runs = [first, *(run(unseeded(model), seed + i) for i in range(1, seeds))]
-    return of_all_or_few(mean_over_seeds(runs))
+    rule = settings_for(seed).rule
+    return of_all_or_few(mean_over_seeds(runs, None if rule is None else rule.aim))
 
 
 def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None) -> tuple[int | None, float | None]:

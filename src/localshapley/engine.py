@@ -36,8 +36,10 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
         with bar, showing_compilation(bar, {*run.kernels, *bench.trainer.kernels}):
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
             while not stopped:
-                if not run.draw(settings.left(run.planned, np.inf if looks.last else at_first), looks.last, rule):
-                    stopped = run.ended or settings.spent
+                most = run.planned + tally.in_time(run.distinct) if looks.last else at_first
+                left = settings.left(run.planned, most)
+                if not run.draw(left, looks.last, rule):
+                    stopped = run.ended or (tally.time if left < settings.left(run.planned, np.inf) else settings.spent)
                     break
                 stopped = tally.work_off(run.train(), bar, may_stop=lambda: looks.last is not None or run.can_look)
                 is_cut = bool(stopped) and run.distinct < run.planned
@@ -56,6 +58,10 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
     return Played.of(run, graph, look, looks, tally, stopped, bench.trainer.name)
 
 
+ROOM, WORTHWHILE = 0.8, 0.1
+"""Share of the time left that a round is planned for, and the least that it adds to what there is."""
+
+
 class Tally:
     """What a run has done so far, and how long it took."""
 
@@ -71,12 +77,27 @@ class Tally:
                     self.done.add(done)
                     bar.advance(done.progress)
                     if limit is not None and self.watch.elapsed > limit and may_stop():
-                        return f"{self.watch.elapsed:.1f} s (limit {limit:g} s)"
+                        return self.time
         except KeyboardInterrupt:
             if self.settings.on_interrupt == "raise" or not may_stop():
                 raise
             return "interrupted"
         return ""
+
+    @property
+    def time(self) -> str:
+        """How long it took, against the limit."""
+        return f"{self.watch.elapsed:.1f} s (limit {self.settings.max_seconds:g} s)"
+
+    def in_time(self, distinct: int) -> float:
+        """Trainings, with looks at them, that the limit of time has room for at the pace so far.
+
+        A round that would be cut short is lost, so not all of the room is given away; what is too little is not either.
+        """
+        if self.settings.max_seconds is None or not distinct:
+            return np.inf
+        room = ROOM * distinct * (self.settings.max_seconds / max(self.watch.elapsed, 1e-9) - 1)
+        return room if room >= WORTHWHILE * distinct else 0.0
 
     def cost(self, trainer: str, distinct: int) -> Cost:
         """The same, as a result reports it."""

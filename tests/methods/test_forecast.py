@@ -63,7 +63,7 @@ class TestMaxSeconds:
     def test_batches_are_so_small_that_the_limit_is_kept(self, limit):
         game = Timed(smooth, 0.001)
         play(SUPPORTS, game, N, clock=game.clock, method="sample", tol=1e-9, max_seconds=limit, seconds_here=30.0)
-        assert limit <= game.now <= limit * 1.05 + 0.05
+        assert 0.85 * limit <= game.now <= limit * 1.05 + 0.05
 
 
 class TestUntilTarget:

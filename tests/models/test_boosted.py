@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.ensemble import (
@@ -309,3 +311,24 @@ class TestUse:
         v = ls.value(X, y, X_test, y_test, model=model, per_test=True)
         with pytest.raises(ls.InvalidArgumentError, match="changed rows grow other trees"):
             ls.update(v, X[1:], y[1:], X_test, y_test, model=model)
+
+
+@pytest.mark.parametrize(
+    ("library", "name", "settings", "what"),
+    [
+        ("xgboost", "XGBRFClassifier", {"n_estimators": 5}, "num_parallel_tree=5; it can with num_parallel_tree=1"),
+        ("xgboost", "XGBClassifier", {"booster": "gblinear"}, "booster='gblinear' has no trees"),
+        ("xgboost", "XGBClassifier", {"scale_pos_weight": 2}, "scale_pos_weight=2"),
+        ("lightgbm", "LGBMClassifier", {"max_delta_step": 0.1}, "max_delta_step=0.1; it can with max_delta_step=0"),
+        ("lightgbm", "LGBMClassifier", {"linear_tree": True}, "linear_tree=True"),
+        ("lightgbm", "LGBMClassifier", {"boosting_type": "dart"}, "'dart'; it can with boosting_type='gbdt'"),
+        ("lightgbm", "LGBMClassifier", {"class_weight": "balanced"}, "it can with class_weight=None"),
+    ],
+)  # fmt: skip
+def test_settings_that_fill_leaves_otherwise_are_refused(library, name, settings, what):
+    module = pytest.importorskip(library, reason="boosting libraries are an extra")
+    more = {"verbose": -1} if library == "lightgbm" else {}
+    data = ls.datasets.load("breast_cancer")
+    model = getattr(module, name)(**{"n_estimators": 3} | settings, **more)
+    with pytest.raises(ls.InvalidArgumentError, match=re.escape(what)):
+        ls.value(data.X, data.y, data.X_test, data.y_test, model=ls.models.Fixed(model))

@@ -124,6 +124,8 @@ def _read_array(name: str, X: Any) -> AnyArray:
                 f"nn.Unflatten(1, {rows.shape[1:]}) gives them their shape back"
             )
         raise InvalidArgumentError(f"{name} must have two dimensions (rows, features); got {rows.ndim}: {advice}.")
+    if rows.dtype.kind == "c":
+        raise InvalidArgumentError(f"{name} holds complex numbers; give real ones, such as {name}.real.")
     if rows.dtype == object or rows.dtype.kind in "US":
         try:
             rows = rows.astype(np.float64)
@@ -139,7 +141,8 @@ def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
         raise InvalidArgumentError(f"{name} is missing; give one label or number for each row of {rows_name}.")
     labels = as_column(_collected(y))
     if labels.ndim != 1:
-        raise InvalidArgumentError(f"{name} must be one column; got shape {labels.shape}.")
+        shape = getattr(y, "shape", labels.shape)  # a sparse matrix is no array
+        raise InvalidArgumentError(f"{name} must be one column; got shape {shape}.")
     if len(labels) != n_rows:
         raise InvalidArgumentError(
             f"{name} has {len(labels)} entries, {rows_name} has {n_rows} rows; they must be equally long."
@@ -192,7 +195,7 @@ def as_array(name: str, table: Any) -> Any:
     if not isinstance(table, pd.DataFrame):
         return table
     try:
-        return table.to_numpy(dtype=np.float64)
+        return table.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
         raise InvalidArgumentError(
             f"{name} is a DataFrame with text columns, the other table is not; give both as DataFrames."
@@ -201,7 +204,9 @@ def as_array(name: str, table: Any) -> Any:
 
 def numbers_in(table: Any) -> AnyArray:
     """All numbers of a table, whatever holds them."""
-    values = table.select_dtypes("number").to_numpy() if isinstance(table, pd.DataFrame) else table
+    values = table
+    if isinstance(table, pd.DataFrame):
+        values = table.select_dtypes("number", exclude="timedelta").to_numpy(na_value=np.nan)
     numbers = np.asarray(values.data if sparse.issparse(values) else values)
     return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
 

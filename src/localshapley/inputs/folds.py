@@ -31,14 +31,17 @@ def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fol
                     "Drop the row, or join rare classes."
                 )
         cv = _dealt(int(cv), y if classifier else np.zeros(n_rows), seed)
+    given = cv
     if hasattr(cv, "split") and not isinstance(cv, str):
         cv = cv.split(np.zeros((n_rows, 1)), y)
     try:
         folds = [(np.unique(train), np.unique(test)) for train, test in cv]
     except (TypeError, ValueError) as error:
+        name = type(given).__name__
+        hint = f"; give its splits: cv={name}(...).split(X, y, groups)" if "groups" in str(error) else ""
         raise InvalidArgumentError(
             "cv must be a number of folds, a splitter of scikit-learn, pairs of row numbers, or 'oob' with "
-            f"models.Fixed; got {cv!r} ({error})."
+            f"models.Fixed; got {given!r} ({error}){hint}."
         ) from None
     for train, test in folds:
         for rows in (train, test):

@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.pipeline import Pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import StackingClassifier, StackingRegressor
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import BaseDecisionTree
 from sklearn.utils import get_tags
 
@@ -25,6 +28,10 @@ from localshapley.inputs.process import caught_warnings
 FEW_ROWS = 2000
 """Boosting libraries train fewer rows than these on one thread, if the number of threads is open."""
 
+STACKED = StackingClassifier, StackingRegressor
+UNKNOWABLE = ColumnTransformer, FeatureUnion, FunctionTransformer
+"""Steps that may fill missing values, or leave out the columns that hold them."""
+
 
 def check_estimator(estimator: Any) -> None:
     """Refuse anything but a classifier or regressor of scikit-learn's kind that takes rows of features."""
@@ -34,7 +41,9 @@ def check_estimator(estimator: Any) -> None:
         name = getattr(estimator, "__name__", "it")
         name = "it" if name == "<lambda>" else name
         raise InvalidArgumentError(f"model is a function; if it makes the model, call it: model={name}().")
-    if not hasattr(estimator, "fit") or not hasattr(estimator, "predict") or not hasattr(estimator, "get_params"):
+    # Some can predict only once they are fitted: scikit-learn's stacking.
+    predicts = hasattr(estimator, "predict") or isinstance(final_step(estimator), STACKED)
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params") and predicts):
         raise InvalidArgumentError(
             f"model must be a scikit-learn estimator, a name or a localshapley.models object; got {estimator!r}."
         )
@@ -42,6 +51,8 @@ def check_estimator(estimator: Any) -> None:
         raise InvalidArgumentError(
             f"model must be a classifier or a regressor; {type(final_step(estimator)).__name__} is neither."
         )
+    if type(final_step(estimator)).__name__ == "FrozenEstimator":  # of scikit-learn
+        raise InvalidArgumentError("model is a FrozenEstimator, which learns nothing; give the model inside it.")
     if getattr(final_step(estimator), "metric", None) == "precomputed":
         raise InvalidArgumentError("model has metric='precomputed'; give feature rows and a metric instead.")
 
@@ -80,15 +91,16 @@ def takes_kernel(estimator: Any) -> bool:
 
 
 def _takes_missing(estimator: Any) -> bool:
-    """Whether missing values are filled, or accepted by every step that they reach."""
+    """Whether missing values may be filled, or are accepted by every step that they reach."""
     if not isinstance(estimator, Pipeline):
-        return bool(get_tags(estimator).input_tags.allow_nan)
+        # What other estimators inside it do will show when it is fitted.
+        return bool(get_tags(estimator).input_tags.allow_nan) or reads_names(estimator)
     *transformers, (_, model) = estimator.steps
     for _, step in transformers:
         if not hasattr(step, "fit"):
             continue
         module = type(step).__module__
-        if module.startswith(("sklearn.impute", "sklearn.compose")) or not module.startswith("sklearn."):
+        if module.startswith("sklearn.impute") or not module.startswith("sklearn.") or isinstance(step, UNKNOWABLE):
             return True  # it fills them, or there is no way to know
         if not _takes_missing(step):
             return False
@@ -97,7 +109,8 @@ def _takes_missing(estimator: Any) -> bool:
 
 def reads_names(estimator: Any) -> bool:
     """Whether there are other estimators inside, which may read columns by name; trees do not."""
-    inside = [value for value in estimator.get_params(deep=True).values() if hasattr(value, "get_params")]
+    settings = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    inside = [value for value in settings if hasattr(value, "get_params")]
     return not all(isinstance(value, BaseDecisionTree) for value in inside)
 
 
@@ -108,10 +121,19 @@ def final_step(estimator: Any) -> Any:
     return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
 
+def gives_probabilities(estimator: Any) -> bool:
+    """Whether an estimator will have `predict_proba` once it is fitted."""
+    last = final_step(estimator)
+    # Before, stacking does not say, and its final estimator may be left to it.
+    by_default = isinstance(last, StackingClassifier) and last.final_estimator is None
+    return by_default or hasattr(estimator, "predict_proba")
+
+
 def seeded(estimator: Any, seed: int) -> Any:
     """A clone whose open random states are set, so that a coalition always gives the same model."""
     model = clone(estimator)
-    return model.set_params(**{name: seed for name, value in _random_states(model).items() if value is None})
+    model.set_params(**{name: seed for name, value in _random_states(model).items() if value is None})
+    return model
 
 
 def unseeded(model: Any) -> Any:
@@ -123,7 +145,8 @@ def unseeded(model: Any) -> Any:
         changed.estimator = unseeded(model.estimator)
         return changed
     found = clone(model)
-    return found.set_params(**dict.fromkeys(_random_states(found)))
+    found.set_params(**dict.fromkeys(_random_states(found)))
+    return found
 
 
 def prepared(estimator: Any, seed: int, *, alone: bool = False) -> Any:
@@ -161,10 +184,9 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
         with caught_warnings():
             return prepared(estimator, seed, alone=len(y) < FEW_ROWS).fit(X, y)
     except Exception as error:
-        if not (refuses(error) or isinstance(error, TypeError)):
-            raise
+        kind = "" if refuses(error) or isinstance(error, TypeError) else f"{type(error).__name__}: "
         raise RefusedByModelError(
-            f"model {on_one_line(estimator)} cannot be trained on all of X and y: {error}{about_columns(X)}"
+            f"model {on_one_line(estimator)} cannot be trained on all of X and y: {kind}{error}{about_columns(X)}"
         ) from error
 
 

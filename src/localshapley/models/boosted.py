@@ -14,6 +14,7 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Floats, Ints, Lists, offsets
 from localshapley.bundles import Bundles
 from localshapley.coalitions.batch import Coalitions
+from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import final_step, has_random_state
 from localshapley.inputs.task import Task
@@ -26,8 +27,9 @@ from localshapley.supports.leaf_numbers import leaf_numbers
 
 SMALL_LEAF = 64
 """Up to this many rows the quadrature over the share of rows that join is exact."""
-CLOSE = 1e-3
-"""Refilled margins count as those of the model if they differ by no more than this share of their size."""
+CLOSE, FAR = 1e-3, 1.0
+"""Refilled margins count as those of the model if they differ by no more than this share of their size, and as those of
+another model if they differ by more than their size."""
 
 
 class Terms(NamedTuple):
@@ -332,6 +334,12 @@ def _note(growths: list[Boosted]) -> str:
     if len(growths[0].recipe.start) > 1:
         found.append("the margin is that of the true class over the best of the others in the model of all rows.")
     worst = max(grown.deviation for grown in growths)
+    if worst > FAR:
+        raise InvalidArgumentError(
+            f"models.Fixed: leaves that are refilled with all rows give margins that differ by up to {worst:.0%} from "
+            "those of the model, so that values would be those of another one. Give the model without Fixed to have "
+            "its coalitions trained."
+        )
     if worst > CLOSE:
         found.append(
             f"leaves that are refilled with all rows give margins that differ by up to {worst:.1%} from those of the "

@@ -194,8 +194,13 @@ def predict(model: Any, task: Task, X: Any) -> Floats:
         return one_hot(np.searchsorted(task.classes, np.ravel(model.predict(X))), len(task.classes))
     columns = np.searchsorted(task.classes, model.classes_)
     if hasattr(model, "predict_proba"):
-        out = np.zeros((X.shape[0], len(task.classes)))
-        out[:, columns] = model.predict_proba(X)
+        found, out = np.asarray(model.predict_proba(X)), np.zeros((X.shape[0], len(task.classes)))
+        if found.shape != (len(out), len(columns)):
+            raise TrainingError(
+                f"predict_proba of {type(final_step(model)).__name__} must give a column for each of the "
+                f"{len(columns)} classes in classes_; for {len(out)} rows it gave an array of shape {found.shape}."
+            )
+        out[:, columns] = found
         return out
     decision = _decision(model, X)
     if source == "margin":

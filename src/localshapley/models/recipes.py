@@ -141,16 +141,14 @@ def _of_xgboost(model: Any, y: AnyArray) -> Recipe:
 def _of_learner(model: Any, learner: Any, y: AnyArray) -> Recipe:
     """From what XGBoost writes of its settings."""
     booster, settings = learner["gradient_booster"], learner["gradient_booster"].get("tree_train_param", {})
-    if booster["name"] != "gbtree" or model.num_parallel_tree not in (None, 1):
-        raise _refused(model, "another booster, or several trees in parallel", "booster='gbtree'")
-    for name in ("reg_alpha", "max_delta_step"):
-        if float(settings[name]):
-            raise _refused(model, f"{name}={settings[name]}", f"{name}=0")
+    given = model.get_xgb_params()
+    _check(model, {"booster": booster["name"]}, booster="gbtree")
+    _check(model, given, num_parallel_tree=1, scale_pos_weight=1)
+    _check(
+        model, {name: float(settings[name]) for name in ("reg_alpha", "max_delta_step")}, reg_alpha=0, max_delta_step=0
+    )
     losses = {"reg:squarederror": "squared", "binary:logistic": "logistic", "multi:softprob": "softmax"}
-    name = learner["objective"]["name"]
-    if name not in losses or model.scale_pos_weight not in (None, 1):
-        raise _refused(model, f"objective={name!r}, or scale_pos_weight", f"one of {', '.join(losses)}")
-    loss = losses[name]
+    loss = _one_of(model, "objective", learner["objective"]["name"], losses)
     start = np.array(json.loads(f"[{learner['learner_model_param']['base_score'].strip('[]')}]"), dtype=np.float64)
     if loss == "logistic":
         start = np.log(start / (1 - start))
@@ -162,14 +160,13 @@ def _of_learner(model: Any, learner: Any, y: AnyArray) -> Recipe:
 
 
 def _of_lightgbm(model: Any, y: AnyArray) -> Recipe:
-    if model.boosting_type not in ("gbdt", "gbrt") or model.reg_alpha:
-        raise _refused(
-            model, f"boosting_type={model.boosting_type!r}, reg_alpha={model.reg_alpha}", "gbdt, reg_alpha=0"
-        )
+    given = model.get_params()
+    if model.boosting_type != "gbrt":  # which is another name for it
+        _check(model, given, boosting_type="gbdt")
+    _check(model, given, class_weight=None, scale_pos_weight=1, is_unbalance=False)
+    _check(model, given, reg_alpha=0, lambda_l1=0, max_delta_step=0, path_smooth=0, linear_tree=False)
     losses = {"regression": "squared", "binary": "logistic", "multiclass": "softmax"}
-    if model.objective_ not in losses or model.class_weight is not None:
-        raise _refused(model, f"objective={model.objective_!r}, or class_weight", f"one of {', '.join(losses)}")
-    loss = losses[model.objective_]
+    loss = _one_of(model, "objective", model.objective_, losses)
     start = _average(loss, y)
     scale = len(start) / (len(start) - 1) if loss == "softmax" else 1.0
     rate, ridge = float(model.learning_rate), float(model.reg_lambda)
@@ -193,10 +190,20 @@ def _average(loss: str, y: AnyArray) -> Floats:
 
 
 def _known(model: Any, setting: str, losses: dict[str, str]) -> str:
-    value = getattr(model, setting)
+    return _one_of(model, setting, getattr(model, setting), losses)
+
+
+def _one_of(model: Any, setting: str, value: Any, losses: dict[str, str]) -> str:
     if value not in losses:
         raise _refused(model, f"{setting}={value!r}", f"one of {', '.join(losses)}")
     return losses[value]
+
+
+def _check(model: Any, given: dict[str, Any], **wanted: Any) -> None:
+    """Refuse a setting that would have leaves filled otherwise; one that is not given, or None, is as it should be."""
+    for name, value in wanted.items():
+        if given.get(name) is not None and given[name] != value:
+            raise _refused(model, f"{name}={given[name]!r}", f"{name}={value!r}")
 
 
 def _refused(model: Any, what: str, instead: str) -> InvalidArgumentError:

@@ -16,10 +16,7 @@ from sklearn.utils import _safe_indexing
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.data import known_table, read_data, read_table
 from localshapley.inputs.folds import Fold, make_folds
-from localshapley.inputs.model import (
-    fitting,
-    takes_kernel,
-)
+from localshapley.inputs.model import fitting, gives_probabilities, takes_kernel
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
 from localshapley.models.fixed import Fixed
@@ -86,7 +83,7 @@ def check(
     task, more = make_task(
         data,
         classifies=is_classifier(estimator),
-        has_proba=hasattr(estimator, "predict_proba"),
+        has_proba=gives_probabilities(estimator),
         score=chosen.score if score is None else score,
         empty=empty,
         seed=seed,

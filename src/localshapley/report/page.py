@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from localshapley.coalitions.exact import Levels
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.locality import LocalityGap
 from localshapley.report.rows import Rows
 from localshapley.report.sections import SECTIONS, Context, Section
@@ -104,6 +104,8 @@ def write_report(
     >>> v = ls.value(X, y, X_test, y_test, model="knn")
     >>> write_report("iris.html", v, X, y=y)  # doctest: +SKIP
     """
+    if not isinstance(path, str | Path):
+        raise InvalidArgumentError(f"path must be that of the file to write; got {type(path).__name__}.")
     summary = summarise(
         valuation,
         rows,
@@ -124,10 +126,17 @@ def write_report(
         preparation=preparation,
         sections=sections,
     )
-    Path(path).write_text(render(summary, sections), encoding="utf-8")
+    _write(Path(path), render(summary, sections))
     if json is not None and json is not False:
         beside = Path(path).with_suffix(".json") if json is True else Path(json)
-        beside.write_text(json_format.dumps(summary, ensure_ascii=False, allow_nan=False), encoding="utf-8")
+        _write(beside, json_format.dumps(summary, ensure_ascii=False, allow_nan=False))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise LocalShapleyError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
 
 
 def summarise(

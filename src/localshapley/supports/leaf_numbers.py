@@ -39,6 +39,10 @@ def leaf_numbers(model: Any, X: Any) -> Ints:
     if isinstance(model, HISTOGRAMS):
         return _of_histograms(model, X)
     library = library_of(model)
+    if not has_leaves(model):
+        raise InvalidArgumentError(
+            f"{type(model).__name__} with booster='gblinear' has no trees, whose leaves are needed here."
+        )
     if library == "lightgbm":
         found = model.predict(X, pred_leaf=True)
     elif library == "catboost":

@@ -65,5 +65,6 @@ def explain(
     if X is not None:
         (X, X_test), steps = tables(("X", X, len(valuation.values)), ("X_test", X_test, len(valuation.support_sizes)))
         found.attrs |= {"preparation": steps} if steps else {}
-        found["distance"] = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0]
+        near = distances(X[rows], X_test[[test_row]], "euclidean", {})[:, 0] if len(rows) else np.zeros(0)
+        found["distance"] = near
     return found

@@ -140,9 +140,17 @@ def is_about_errors(note: str) -> bool:
 
 def errors_of_run(look: Look, rule: Rule | None, spread_tests: Singles | None) -> list[str]:
     """The same of a run, and where it ended before its target."""
-    notes, found = larger_error(look.values, look.stderr, spread_tests), look.relative_parts[0]
-    if rule is None or rule.aim is None or found <= rule.aim:
+    aim = None if rule is None else rule.aim
+    return errors_against(aim, look.relative_parts[0], look.values, look.stderr, spread_tests)
+
+
+def errors_against(
+    aim: float | None, found: float, values: Floats, stderr: Floats, spread_tests: Singles | None
+) -> list[str]:
+    """Notes about values whose relative error by the draws, `found`, was to be `aim`."""
+    notes = larger_error(values, stderr, spread_tests)
+    if aim is None or found <= aim:
         return notes
-    missed = f"the draws are off by {100 * found:.0f} % of the size of the values, not by {100 * rule.aim:.3g} %"
+    missed = f"the draws are off by {100 * found:.0f} % of the size of the values, not by {100 * aim:.3g} %"
     by_tests = [note for note in notes if note.endswith(ADVICE)]
     return [f"the run ended before its target: {missed}{'.' if by_tests else f': {HELP}'}", *by_tests]

@@ -9,26 +9,33 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
-from localshapley.valuation.errors import is_about_errors, larger_error
+from localshapley.valuation.errors import errors_against, is_about_errors
 from localshapley.valuation.parts import Cost
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
 
 
-def mean_over_seeds(runs: list[Valuation]) -> Valuation:
-    """One valuation of several, which differ in nothing but the seeds of the model and of the draws."""
+def mean_over_seeds(runs: list[Valuation], aim: float | None = None) -> Valuation:
+    """One valuation of several, which differ in nothing but the seeds of the model and of the draws.
+
+    `aim` is the relative error that each of them was to reach, if there is one.
+    """
     first, n = runs[0], len(runs)
     values = np.mean([run.values for run in runs], axis=0)
     variance = np.mean([run.stderr**2 for run in runs], axis=0)
     stderr, spread_tests = np.sqrt(variance / n), _of_tests(runs)
     notes = [note for note in first.notes if not is_about_errors(note)]
-    notes += [*larger_error(values, stderr, spread_tests), f"values are means over {n} seeds of the model."]
+    size = float(np.linalg.norm(values))
+    reached = float(np.linalg.norm(stderr)) / size if size else 0.0
+    notes += errors_against(aim, reached, values, stderr, spread_tests)
+    notes.append(f"values are means over {n} seeds of the model.")
     return replace(
         first,
         values=values,
         stderr=stderr,
         cost=_total([run.cost for run in runs]),
+        stopped=f"{first.stopped}, for each of {n} seeds" if first.stopped else "",
         notes=notes,
         per_test=_mean_matrix(runs),
         origin=None,

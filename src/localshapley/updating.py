@@ -29,7 +29,7 @@ from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
-from localshapley.valuation.columns import n_rows_of
+from localshapley.valuation.columns import check_valuation, n_rows_of
 from localshapley.valuation.matching import find, find_rows
 from localshapley.workers import Bench
 
@@ -97,6 +97,7 @@ def update(
     >>> w.cost.trainings < v.cost.trainings
     True
     """
+    check_valuation(valuation)
     settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, True, on_interrupt)
     before = _origin_of(valuation)
     problem = pose(

@@ -444,3 +444,22 @@ class TestCurves:
     def test_bad_input(self, untied, arguments, message):
         with pytest.raises(ls.InvalidArgumentError, match=message):
             tasks.curves(untied, X, y, X_test, y_test, **{"model": "knn", **arguments})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda v: ls.tasks.suspects(v, [0, 1]),
+        lambda v: ls.tasks.owners(v, ["a", "b"]),
+        lambda v: ls.tasks.explain(v, 0),
+        lambda v: ls.tasks.select(v, 1),
+        lambda v: ls.tasks.verdict(v, [0, 1], None),
+        lambda v: ls.update(v, [[0.0], [1.0]], [0, 1], [[0.0]], [0], model="knn"),
+        lambda v: ls.report.write_report("r.html", v),
+    ],
+    ids=["suspects", "owners", "explain", "select", "verdict", "update", "write_report"],
+)
+@pytest.mark.parametrize("given", [None, np.zeros(2), pd.Series([0.0, 1.0])], ids=["nothing", "values", "column"])
+def test_what_is_no_valuation_is_refused(call, given):
+    with pytest.raises(ls.InvalidArgumentError, match=r"valuation must be what value\(\) returned"):
+        call(given)

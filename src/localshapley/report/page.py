@@ -20,6 +20,7 @@ from localshapley.report.rows import Rows
 from localshapley.report.sections import SECTIONS, Context, Section
 from localshapley.report.tables import Table, show, text, to_script
 from localshapley.valuation import Valuation
+from localshapley.valuation.columns import check_valuation
 from localshapley.valuation.plots import INTERVAL
 
 if TYPE_CHECKING:
@@ -104,6 +105,7 @@ def write_report(
     >>> v = ls.value(X, y, X_test, y_test, model="knn")
     >>> write_report("iris.html", v, X, y=y)  # doctest: +SKIP
     """
+    check_valuation(valuation)
     if not isinstance(path, str | Path):
         raise InvalidArgumentError(f"path must be that of the file to write; got {type(path).__name__}.")
     summary = summarise(

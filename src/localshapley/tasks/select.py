@@ -11,7 +11,7 @@ import pandas as pd
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import column, count_of
+from localshapley.valuation.columns import check_valuation, column, count_of
 from localshapley.valuation.errors import check_errors
 from localshapley.valuation.matching import in_order
 
@@ -56,6 +56,7 @@ def select(
     >>> ls.tasks.select(v, 30, y=y, balance="equal")["label"].value_counts().tolist()
     [10, 10, 10]
     """
+    check_valuation(valuation)
     count = count_of(n, len(valuation.values))
     check_errors(errors)
     table = valuation.to_frame()[["value", "stderr"]]

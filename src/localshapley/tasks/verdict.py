@@ -13,7 +13,7 @@ from localshapley.arrays import AnyArray
 from localshapley.inputs.data import are_amounts
 from localshapley.scores import SCORES
 from localshapley.valuation import Skill, Valuation
-from localshapley.valuation.columns import column, ids_of
+from localshapley.valuation.columns import check_valuation, column, ids_of
 from localshapley.valuation.errors import beyond_doubt
 
 MANY = 0.2
@@ -123,6 +123,7 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
       by class  4 of 36 labelled 0 (11 %), 3 of 36 labelled 1 (8 %), 3 of 33 labelled 2 (9 %)
       model     accuracy 0.956 on 45 test rows; always predicting '0' gives 0.333
     """
+    check_valuation(valuation)
     n_rows, n_wrong = len(valuation.values), found.attrs.get("n_wrong")
     if n_wrong is None:
         agrees = found["agreement"] >= 0.5 if "agreement" in found else np.zeros(len(found), dtype=bool)

@@ -24,7 +24,15 @@ REMEDY = "If your model is a pipeline, give what its last step gets: X=pipeline[
 
 def ids_of(valuation: Valuation) -> pd.Index:
     """The names of the rows: the index of the user's table, else their numbers."""
+    check_valuation(valuation)
     return valuation.to_frame().index
+
+
+def check_valuation(valuation: Any) -> None:
+    """Refuse anything else in the place of a valuation: its values, say."""
+    if not hasattr(valuation, "support_sizes"):
+        kind = type(valuation).__name__
+        raise InvalidArgumentError(f"valuation must be what value() returned, or load() read; got {kind}.")
 
 
 def by_index(name: str, given: Any, valuation: Valuation) -> Any:

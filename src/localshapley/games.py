@@ -15,6 +15,9 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.memory import check_memory
 from localshapley.wording import in_words
 
+MOST_WORDS = 2**22
+"""Words of 64 bits that tell the games of the players, at most; they take 32 MiB."""
+
 
 class SupportGraph:
     """The bipartite graph of test rows and players, with equal supports merged into one game.
@@ -120,6 +123,17 @@ class SupportGraph:
     def tests_of_games(self) -> Lists:
         """Test rows of each game, as kernels take them."""
         return self.test_indptr, self.tests
+
+    @cached_property
+    def masks(self) -> Masks:
+        """A bit for each game of a player, shape (n_players, words of 64 games); without lines where they are many."""
+        n_words = -(-self.n_games // 64)
+        if self.n_players * n_words > MOST_WORDS:
+            return np.zeros((0, n_words), dtype=np.uint64)
+        player = np.repeat(np.arange(self.n_players), np.diff(self.where_indptr))
+        masks = np.zeros((self.n_players, n_words), dtype=np.uint64)
+        np.bitwise_or.at(masks, (player, self.where >> 6), np.uint64(1) << (self.where & 63).astype(np.uint64))
+        return masks
 
     @cached_property
     def sizes(self) -> Ints:

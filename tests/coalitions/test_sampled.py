@@ -113,8 +113,21 @@ def test_the_games_that_hold_a_subset_are_those_of_the_definition(supports):
     out = np.empty(graph.n_games, dtype=np.int32)
     for subset in naive.distinct_subsets(games) - {()}:
         members = np.array(subset, dtype=np.int32)
-        found = games_holding(members, len(members), graph.arrays, out)
-        assert out[:found].tolist() == naive.holding(games, subset)
+        for masks in (graph.masks, graph.masks[:0]):  # by their bits, and by a search
+            found = games_holding(members, len(members), graph.arrays, masks, out)
+            assert out[:found].tolist() == naive.holding(games, subset)
+
+
+def test_games_of_many_words_and_of_too_many(monkeypatch):
+    supports = [[i % 7, 7 + i % 11, 18 + i] for i in range(150)]
+    graph, out = ls.SupportGraph(supports), np.empty(150, dtype=np.int32)
+    assert graph.masks.shape == (168, 3)
+    expected = [g for g in range(150) if {3, 9} <= set(graph.game(g).tolist())]
+    for masks in (graph.masks, graph.masks[:0]):
+        found = games_holding(np.array([3, 9], dtype=np.int32), 2, graph.arrays, masks, out)
+        assert out[:found].tolist() == expected
+    monkeypatch.setattr("localshapley.games.MOST_WORDS", 503)
+    assert ls.SupportGraph(supports).masks.shape == (0, 3)
 
 
 @given(any_supports, st.integers(1, 9))
@@ -361,7 +374,7 @@ def draw_pivot_hits(supports, draws, seed):
     collection = Collection(graph, seed)
     collection.reserve(draws * graph.n_games + 1, draws * int(graph.sizes.sum()) + int(graph.sizes.max()))
     hits = np.zeros((len(collection.keys), 2), dtype=np.int64)
-    n_rows = draw_pivots(graph.arrays, draws, collection.streams, 0, collection.arrays, hits)
+    n_rows = draw_pivots(graph.arrays, graph.masks, draws, collection.streams, 0, collection.arrays, hits)
     assert hits[n_rows:].sum() == 0
     return {
         tuple(collection.players[collection.indptr[r] : collection.indptr[r + 1]].tolist()): hits[r].tolist()

@@ -204,7 +204,7 @@ class Collection:
         tests = np.empty(max(graph.n_tests, room), dtype=np.int32)
         holding, out = np.empty(graph.n_games, dtype=np.int32), ((game_indptr, games), (test_indptr, tests))
         rows = self.indptr, self.players
-        n = fill_rows(first, stop, rows, graph.arrays, graph.tests_of_games, *out, holding) - first
+        n = fill_rows(first, stop, rows, graph.arrays, graph.masks, graph.tests_of_games, *out, holding) - first
         counts = (np.diff(indptr[: n + 1]) for indptr in (game_indptr, test_indptr))
         return Filled(first + n, next(counts), games[: game_indptr[n]], next(counts), tests[: test_indptr[n]])
 

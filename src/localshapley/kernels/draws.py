@@ -278,15 +278,18 @@ def next_combination(chosen: Indices, n: int, k: int) -> bool:
     return i >= 0
 
 
-def draw_pivots(graph: GraphArrays, draws: int, streams: Masks, n_rows: int, rows: CollectionArrays, hits: Ints) -> int:
+def draw_pivots(
+    graph: GraphArrays, masks: Masks, draws: int, streams: Masks, n_rows: int, rows: CollectionArrays, hits: Ints
+) -> int:
     """Draw prefixes of random permutations of each game; keep and count those for which it is the first game."""
     holding = np.empty(len(graph[0]) - 1, dtype=np.int32)
-    return int(draw_prefixes(graph, draws, streams, n_rows, rows, *make_room(graph), holding, hits))
+    return int(draw_prefixes(graph, masks, draws, streams, n_rows, rows, *make_room(graph), holding, hits))
 
 
 @kernel()
 def draw_prefixes(
     graph: GraphArrays,
+    masks: Masks,
     draws: int,
     streams: Masks,
     n_rows: int,
@@ -311,7 +314,7 @@ def draw_prefixes(
                 subset[i] = players[start + chosen[i]]
             pivot = 0
             if k > 0:
-                games_holding(subset, k, graph, holding)
+                games_holding(subset, k, graph, masks, holding)
                 pivot = holding[0]
             if pivot == game:
                 row = keep(subset, k, n_rows, rows)
@@ -321,8 +324,11 @@ def draw_prefixes(
 
 
 @kernel()
-def games_holding(subset: Indices, k: int, graph: GraphArrays, out: Indices) -> int:
-    """Write the games whose support holds the subset (k ≥ 1), ascending; returns how many there are."""
+def games_holding(subset: Indices, k: int, graph: GraphArrays, masks: Masks, out: Indices) -> int:
+    """Write the games whose support holds the subset (k ≥ 1), ascending; returns how many there are.
+
+    `masks` has a bit for each game of a player, in words of 64 games; without lines, players are searched for instead.
+    """
     indptr, players, where_indptr, where = graph
     rarest = 0
     for i in range(1, k):
@@ -330,6 +336,19 @@ def games_holding(subset: Indices, k: int, graph: GraphArrays, out: Indices) -> 
         if size < where_indptr[subset[rarest] + 1] - where_indptr[subset[rarest]]:
             rarest = i
     kept = 0
+    if len(masks) > 0:
+        word, common = -1, np.uint64(0)
+        for j in range(where_indptr[subset[rarest]], where_indptr[subset[rarest] + 1]):
+            game = where[j]
+            if game >> 6 != word:
+                word = game >> 6
+                common = masks[subset[rarest], word]
+                for i in range(k):
+                    common &= masks[subset[i], word]
+            if common >> np.uint64(game & 63) & np.uint64(1):
+                out[kept] = game
+                kept += 1
+        return kept
     for j in range(where_indptr[subset[rarest]], where_indptr[subset[rarest] + 1]):
         if indptr[where[j] + 1] - indptr[where[j]] >= k:
             out[kept] = where[j]
@@ -359,6 +378,7 @@ def fill_rows(
     stop: int,
     rows: Lists,
     graph: GraphArrays,
+    masks: Masks,
     tests_of_games: Lists,
     out_games: Lists,
     out_tests: Lists,
@@ -381,7 +401,7 @@ def fill_rows(
             for j in range(n):
                 holding[j] = j
         else:
-            n = games_holding(row_players[a:b], b - a, graph, holding)
+            n = games_holding(row_players[a:b], b - a, graph, masks, holding)
         n_tests = 0
         for j in range(n):
             n_tests += test_indptr[holding[j] + 1] - test_indptr[holding[j]]

@@ -88,7 +88,9 @@ class PivotRun(Collecting):
         collection.reserve(draws * graph.n_games + 1, draws * int(graph.sizes.sum()) + int(graph.sizes.max(initial=0)))
         hits = np.zeros((len(collection.keys), 2), dtype=np.int64)
         hits[: len(self._hits)] = self._hits
-        collection.n_rows = draw_pivots(graph.arrays, draws, collection.streams, before, collection.arrays, hits)
+        collection.n_rows = draw_pivots(
+            graph.arrays, graph.masks, draws, collection.streams, before, collection.arrays, hits
+        )
         self._found = collection.n_rows - before
         if self._found > left:
             collection.truncate(before)

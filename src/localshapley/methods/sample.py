@@ -168,7 +168,7 @@ class SampleRun(Collecting):
         for row in np.unique(self.drawn.full[graph.sizes > 0]):
             start, stop = self.collection.indptr[row], self.collection.indptr[row + 1]
             players, k = self.collection.players[start:stop], int(stop - start)
-            n = games_holding(players, k, graph.arrays, holding)
+            n = games_holding(players, k, graph.arrays, graph.masks, holding)
             larger = holding[:n][graph.sizes[holding[:n]] > k]
             left[strata.indptr[larger] + k - 1] -= 1
         return left

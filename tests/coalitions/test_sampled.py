@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 import localshapley as ls
 import naive
 from doors import door
-from localshapley.coalitions import sampled
 from localshapley.coalitions.sampled import Collection, Strata
-from localshapley.games import SupportGraph
 from localshapley.kernels.draws import (
     add_weighted,
     draw_pivots,
@@ -144,25 +142,6 @@ def test_batches_carry_every_game_and_test_row_of_their_subsets(supports, size):
             assert sorted(batch.tests_of(c).tolist()) == naive.holding(supports, subset)
         collection.add(batch, np.zeros(len(batch.tests)))
     assert given_out == subsets
-
-
-@pytest.mark.parametrize("n_cores", [1, 2, 40])
-@pytest.mark.parametrize("n_batches", [1, 3])
-def test_threads_take_the_same_batches(monkeypatch, n_batches, n_cores):
-    monkeypatch.setattr(sampled, "cores", lambda: n_cores)
-    graph = SupportGraph([[0, 1, i] for i in range(2, 12 if n_batches == 1 else 202)])  # many: batches run out of room
-    subsets = [np.array(s, dtype=np.int32) for s in ([0], [2], [1, 3], [0, 1], [0, 1, 4], [1])]
-    found = []
-    for shared in (100, 1):
-        monkeypatch.setattr(sampled, "SHARED", shared)
-        collection = Collection(graph, 0)
-        collection.add_sure(subsets)
-        found.append(list(iter(lambda c=collection: c.take(6), None)))
-    assert [len(batches) for batches in found] == [n_batches] * 2
-    for ours, truth in zip(*found, strict=True):
-        for one, two in zip((*ours.arrays, *ours.subsets), (*truth.arrays, *truth.subsets), strict=True):
-            np.testing.assert_array_equal(one, two)
-            assert one.dtype == two.dtype
 
 
 def kept(collection, subset):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import NamedTuple
-
 import numpy as np
 from scipy.special import gammaln
 
@@ -12,21 +9,6 @@ from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Int
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.cells import Cells
 from localshapley.games import SupportGraph
-from localshapley.inputs.threads import cores, in_threads
-
-SHARED = 2**13
-"""Rows from which on threads share the work of listing their games."""
-PARTS_PER_CORE = 8
-
-
-class Filled(NamedTuple):
-    """Rows up to `stop` with their games and test rows, and how many of these each has."""
-
-    stop: int
-    n_games: Ints
-    games: Indices
-    n_tests: Ints
-    tests: Indices
 
 
 def log_subsets(n: AnyArray | int, k: AnyArray) -> Floats:
@@ -172,41 +154,31 @@ class Collection:
     # The collection is the schedule of the rows that are not scored yet, and takes in their scores.
 
     def take(self, size: int) -> Batch | None:
-        """Return the next rows to train, at most `size`; None when all are given out."""
+        """Return the next rows to train, at most `size` and as many as there is room for their games and test rows.
+
+        None when all are given out.
+        """
+        from localshapley.kernels.draws import fill_rows
+
         first, stop = self._n_taken, min(self._n_taken + size, self.n_rows)
         if first == stop:
             return None
-        fill = self._fill_in_threads if stop - first >= SHARED else self._fill
-        self._n_taken, n_games, games, n_tests, tests = fill(first, stop, 64 * size)
-        a, b = self.indptr[first], self.indptr[self._n_taken]
-        indptr, players = self.indptr[first : self._n_taken + 1] - a, self.players[a:b]
-        return Batch(indptr, players, offsets(n_tests), tests, offsets(n_games), games)
-
-    def _fill_in_threads(self, first: int, stop: int, room: int) -> Filled:
-        """The same by threads, in many parts: rows of large games come together, and have the most to list."""
-        n_parts = PARTS_PER_CORE * cores()
-        cuts = np.linspace(first, stop, n_parts + 1).astype(int).tolist()
-        parts = in_threads(lambda cut: self._fill(*cut, 4 * room // n_parts), pairwise(cuts))
-        if [part.stop for part in parts] != cuts[1:]:  # one has more than its share
-            return self._fill(first, stop, room)
-        n_games, games, n_tests, tests = (np.concatenate(found) for found in list(zip(*parts, strict=True))[1:])
-        game_ends, test_ends = np.cumsum(n_games), np.cumsum(n_tests)
-        n = int(((game_ends <= max(self.graph.n_games, room)) & (test_ends <= max(self.graph.n_tests, room))).sum())
-        return Filled(first + n, n_games[:n], games[: game_ends[n - 1]], n_tests[:n], tests[: test_ends[n - 1]])
-
-    def _fill(self, first: int, stop: int, room: int) -> Filled:
-        """As many of the rows as there is room for their games and test rows."""
-        from localshapley.kernels.draws import fill_rows
-
-        graph, n = self.graph, stop - first
-        game_indptr, test_indptr = (np.zeros(n + 1, dtype=np.int64) for _ in range(2))
+        graph, room = self.graph, 64 * size
+        game_indptr, test_indptr = (np.zeros(stop - first + 1, dtype=np.int64) for _ in range(2))
         games = np.empty(max(graph.n_games, room), dtype=np.int32)
         tests = np.empty(max(graph.n_tests, room), dtype=np.int32)
         holding, out = np.empty(graph.n_games, dtype=np.int32), ((game_indptr, games), (test_indptr, tests))
         rows = self.indptr, self.players
-        n = fill_rows(first, stop, rows, graph.arrays, graph.masks, graph.tests_of_games, *out, holding) - first
-        counts = (np.diff(indptr[: n + 1]) for indptr in (game_indptr, test_indptr))
-        return Filled(first + n, next(counts), games[: game_indptr[n]], next(counts), tests[: test_indptr[n]])
+        self._n_taken = fill_rows(first, stop, rows, graph.arrays, graph.masks, graph.tests_of_games, *out, holding)
+        n, a, b = self._n_taken - first, self.indptr[first], self.indptr[self._n_taken]
+        return Batch(
+            self.indptr[first : self._n_taken + 1] - a,
+            self.players[a:b],
+            test_indptr[: n + 1],
+            tests[: test_indptr[n]],
+            game_indptr[: n + 1],
+            games[: game_indptr[n]].copy(),  # kept until the next look, and the room for them is not
+        )
 
     def left(self) -> float:
         """Rows that are still to be given out."""

@@ -121,6 +121,6 @@ def test_no_more_rows_are_offered_than_there_are(command, table, tmp_path):
 
 def test_what_a_store_keeps_is_said_when_the_run_starts(command, table):
     assert (
-        "run.db keeps trainings that take longer than to read them back"
+        "run.db keeps trainings that take longer than reading them back"
         in command("value", *WHERE, "--store", "run.db").stderr
     )

@@ -86,7 +86,7 @@ def telling_what_is_kept(run: Run, output: Output) -> Iterator[None]:
     """Say what a store is for, and what is left of a run that is interrupted before it has a result."""
     if run.store is not None:
         output.status(
-            f"{run.store} keeps trainings that take longer than to read them back; those of most compiled models are "
+            f"{run.store} keeps trainings that take longer than reading them back; those of most compiled models are "
             "quicker, and are done again"
         )
     try:

@@ -81,7 +81,7 @@ def test_mended_labels_are_told_everywhere(answer, command, valued, words, tmp_p
     changed = int((mended["species"] != valued["species"]).sum())
     assert changed == 3
     mended.sample(frac=1, random_state=2).to_csv(tmp_path / "mended.csv", index=False)
-    note = "3 labels changed since the rows were valued; run `value` again, or `update`."
+    note = "3 labels changed since the rows were valued; run `localshapley value` again."
     for name in ("suspects", "select"):
         found = answer(name, "mended.csv", *words, "--values", "v.parquet", "-n", 5)
         assert found["notes"].count(note) == 1

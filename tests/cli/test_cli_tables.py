@@ -53,7 +53,7 @@ class TestHostileCells:
         assert r"\x1b[31m.csv is not there" in done.stderr
 
     def test_cells_that_a_spreadsheet_would_run_are_marked(self, command, answer, hostile, tmp_path):
-        for words in (["value"], ["suspects", "-n", "60"], ["select", "-n", "60"]):
+        for words in (["value"], ["suspects", "-n", "60"]):
             done = command(*words[:1], *WHERE, *words[1:], "--out", "out.csv")
             assert "--raw-csv" in done.stdout
             written = pd.read_csv(tmp_path / "out.csv")
@@ -61,6 +61,12 @@ class TestHostileCells:
             answer(*words[:1], *WHERE, *words[1:], "--out", "raw.csv", "--raw-csv")
             assert sum(pd.read_csv(tmp_path / "raw.csv")["name"].str.startswith("=run(")) == 30
         np.testing.assert_array_equal(written["size"], pd.read_csv(tmp_path / "raw.csv")["size"])  # −1.2 is a number
+
+    def test_rows_that_are_chosen_stay_as_they_are_in_the_file(self, command, hostile, tmp_path):
+        for name, marked in (("out.csv", 0), ("out.tsv", 30)):  # in another format they are written anew
+            done = command("select", *WHERE, "-n", "60", "--out", name)
+            assert ("--raw-csv" in done.stdout) == bool(marked)
+            assert (tmp_path / name).read_text().count("'=run(") == marked
 
     def test_marked_names_are_compared_as_they_were(self, answer, hostile):
         answer("value", *WHERE, "--out", "v.csv")

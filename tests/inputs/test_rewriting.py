@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.inputs.rewriting import _check_split, rewrite_table
+from localshapley.inputs.rewriting import _check_split, copy_rows, rewrite_table
 from localshapley.inputs.tables import read_table
 
 NONE = np.array([], dtype=np.int64)
@@ -130,3 +130,21 @@ def test_types_of_columns_stay(tmp_path, ending):
     found = read_table(again)
     assert found["kind"].astype(str).tolist() == expected["kind"].tolist()
     pd.testing.assert_frame_equal(found.drop(columns="kind"), expected.drop(columns="kind"))
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "expected"),
+    [
+        ("id,x,kind\r\n007,5.40,a\r\n08, 1 ,b\r\n9,2,a", [2, 0], "id,x,kind\r\n9,2,a\r\n007,5.40,a\r\n"),
+        ("\ufeffx;kind\n1,5;a\n\n2,25;b\n", [1, 0], "\ufeffx;kind\n2,25;b\n1,5;a\n"),
+        ('x,kind\n"q, ""r""\n s",a\n2,"b"\n', [1, 0], 'x,kind\n2,"b"\n"q, ""r""\n s",a\n'),
+        ("x   kind\n 1   a\n 22  b\n", [1], "x   kind\n 22  b\n"),
+        ("x,kind\nr1,1,a\nr2,2,b\n", [1], "x,kind\nr2,2,b\n"),
+        (" x , kind \n1,a\n2,b\n", [1], " x , kind \n2,b\n"),
+    ],
+)
+def test_rows_are_copied_in_any_order(tmp_path, text, rows, expected):
+    path, out = tmp_path / "t.csv", tmp_path / "o.csv"
+    path.write_bytes(text.encode())
+    copy_rows(path, out, np.array(rows), "kind")
+    assert out.read_bytes().decode() == expected

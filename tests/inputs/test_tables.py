@@ -131,3 +131,18 @@ class TestSpreadsheets:
     @pytest.mark.parametrize("cell", ["=1", "-x", "'quoted'", "plain", "'-3", -3.0, None])
     def test_marks_come_off_again(self, cell):
         assert unguard(guard(cell)) == cell
+
+
+@pytest.mark.parametrize(
+    ("text", "ids", "expected"),
+    [
+        ("id,x\n007,1\n1.10,2\n,3\nNA,4\n", "id", ["007", "1.10", "", "NA"]),
+        ("id,x\n007,1\n1.10,2\n", 0, ["007", "1.10"]),
+        ("x; id \n1,5;007\n2,5;8\n", " id", ["007", "8"]),
+        ("id,x\nr1,007,1\nr2,8,2\n", "id", ["007", "8"]),
+    ],
+)
+def test_ids_are_texts_as_they_are_in_the_file(tmp_path, text, ids, expected):
+    table = read_table(written(tmp_path, text), ids=ids)
+    assert table["id"].tolist() == expected
+    assert table["x"].dtype.kind in "if"

@@ -90,7 +90,8 @@ def _explain(error: Any) -> int:
     if hasattr(error, "format_message"):  # wrong use, as typer sees it
         context = getattr(error, "ctx", None)
         help_ = f" See {context.command_path} --help." if context is not None else ""
-        text, status = f"{error.format_message()}{help_}", error.exit_code
+        said = error.format_message().strip()
+        text, status = f"{said}{'' if said.endswith(('.', '?', '!')) else '.'}{help_}", error.exit_code
     elif isinstance(error, LocalShapleyError):
         text, status = str(error), WRONG_USE if isinstance(error, InvalidArgumentError) else FAILED
     elif isinstance(error, OSError):

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from localshapley.tasks import Copies, Mending
 
+UNREAD = {"encoding": "utf-8", "sep": None, "na": None}
+"""How files are read by default."""
 MAX_ROWS = 5_000
 """What acting on suspects is worth is measured by default for up to so many rows, which takes seconds."""
 
@@ -60,7 +62,17 @@ def checked(
 
 def shown_rows(run: Run, data: Data) -> dict[str, Any]:
     """What a report shows of the rows, and how they come to be applied to."""
-    return {"rows": data.rows, "y": data.y, "owner": data.owner, "table": data.table, "file": run.train}
+    return {"rows": data.rows, "y": data.y, "owner": data.owner, "table": data.table, **of_file(run)}
+
+
+def of_file(run: Run) -> dict[str, Any]:
+    """The file of a table, and how it is to be read."""
+    return {"file": run.train, "reading": given_reading({name: getattr(run, name) for name in UNREAD})}
+
+
+def given_reading(options: dict[str, Any]) -> dict[str, str]:
+    """The options of a file that were given."""
+    return {name: text for name, text in options.items() if text != UNREAD[name]}
 
 
 def of_run(run: Run, data: Data, saved: ls.Valuation | None) -> dict[str, Any]:

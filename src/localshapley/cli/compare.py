@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import localshapley as ls
-from localshapley.cli.options import takes_groups
+from localshapley.cli.files import Writing, check_files
+from localshapley.cli.options import WHOLE, takes_groups
 from localshapley.cli.output import Output
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.tables import read_table, unguard
@@ -26,16 +27,15 @@ def compare(
         Path, typer.Argument(help="Values: a table whose first column names the rows, with a column `value`.")
     ],
     two: Annotated[Path, typer.Argument(help="Values of the same rows.")],
-    top: Annotated[int, typer.Option(help="Number of best and worst rows to compare.")] = 50,
+    top: Annotated[int, typer.Option(help="Number of best and worst rows to compare.", **WHOLE)] = 50,
     picture: Annotated[
         Path | None, typer.Option(help="Scatter plot to write: .png, .svg or .pdf (needs matplotlib).")
     ] = None,
 ) -> None:
     """Compare two results: rank correlation, overlap of the best and worst rows, scatter plot."""
-    import pandas as pd
-
+    check_files(read={"the first values": one, "the second values": two}, written={"--picture": picture})
     first, second = _by_contents(one, two) or (_read_values(one), _read_values(two))
-    both = pd.concat([first, second], axis=1, join="inner", keys=["one", "two"])
+    both = _joined(first, second)
     if len(both) < 2:
         raise LocalShapleyError(
             f"{one} and {two} have {len(both)} rows in common; their first columns must name the same rows."
@@ -46,10 +46,24 @@ def compare(
     if any(alone.values()):
         unmatched = f" ({alone['only_in_one']} only in {one.name}, {alone['only_in_two']} only in {two.name})"
     text = [f"{len(both):,} rows in both{unmatched}", *_lines(document)]
+    writing = Writing()
     if picture is not None:
-        _scatter(both, one.name, two.name, picture)
-        text.append(f"Wrote {picture}")
+        with writing.to(picture):
+            _scatter(both, one.name, two.name, picture)
+            text.append(f"Wrote {picture}")
     output.answer(document, "\n".join(text))
+    writing.end()
+
+
+def _joined(first: pd.Series, second: pd.Series) -> pd.DataFrame:
+    """Values of the rows that are in both, by their names."""
+    import pandas as pd
+
+    from localshapley.inputs.indexes import places_of
+
+    place = places_of(first.index, second.index)
+    is_there = place >= 0
+    return pd.DataFrame({"one": first[is_there], "two": second.to_numpy()[place[is_there]]})
 
 
 def _by_contents(one: Path, two: Path) -> tuple[pd.Series, pd.Series] | None:
@@ -85,7 +99,7 @@ def _read_values(path: Path) -> pd.Series:
     saved = _load(path)
     if saved is not None:
         return saved.to_frame()["value"]
-    table = read_table(path, once=("value",))
+    table = read_table(path, once=("value",), ids=0)
     if "value" not in table.columns:
         raise LocalShapleyError(f"{path} has no column 'value'; give a result of localshapley value --out.")
     column = table.set_index(table.columns[0])["value"]

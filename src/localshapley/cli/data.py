@@ -38,7 +38,7 @@ class Data:
     preparation : list of str
         How columns were prepared, in words.
     table : DataFrame
-        The whole table of training rows as it is in the file, under their names.
+        All rows and columns of the file, under the names of the rows, in its order.
     prepared : bool
         Whether the columns were prepared.
     """
@@ -72,8 +72,8 @@ class Data:
 def load_data(run: Run) -> Data:
     """Read the tables and prepare them; the preparation is learnt from the training rows."""
     notes: list[str] = []
-    train = _read_train(run, notes)
-    return _prepared(run, train, *_parted(run, train, notes), notes)
+    table = _read_train(run, notes)
+    return _prepared(run, table, *_parted(run, _valued(run, table, notes), notes), notes)
 
 
 def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
@@ -82,13 +82,14 @@ def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
 
     notes: list[str] = []
     table = _read_train(run, notes)
+    train = _valued(run, table, notes)
     left_out = tuple(name for name in (run.owner, *(run.drop or [])) if name is not None)
     rows, valuation = valued_rows(
-        valuation, table, run.train, named=run.id is not None, target=run.target, left_out=left_out
+        valuation, train, run.train, named=run.id is not None, target=run.target, left_out=left_out
     )
-    if len(rows) < len(table) and run.test_size is None:
+    if len(rows) < len(train) and run.test_size is None:
         raise LocalShapleyError(
-            f"{run.train} has {len(table) - len(rows)} rows that were not valued; value this table, or give the option "
+            f"{run.train} has {len(train) - len(rows)} rows that were not valued; value this table, or give the option "
             "--test-size if they were set aside."
         )
     return _prepared(run, table, rows, None, notes), valuation
@@ -158,17 +159,33 @@ def _parted(run: Run, train: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFra
 
 def _read_train(run: Run, notes: list[str]) -> pd.DataFrame:
     """The table of training rows, with their names; it must have all columns that the options name."""
+    _check_roles(run)
     train = named_rows(read_table(run.train, run.encoding, **_how(run, notes)), run.train, run.id)
     named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
     for option, name in [*named, *(("--category", name) for name in run.category or [])]:
         if name is not None and name not in train.columns:
             raise no_column(option, name, train, run.train)
-    return _with_target(train, run.train, run.target, notes) if run.drop_missing_target else train
+    return train
+
+
+def _check_roles(run: Run) -> None:
+    """Refuse a column that is to be two things."""
+    others = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
+    for option, name in [*others, *(("--category", name) for name in run.category or [])]:
+        if name is not None and name == run.id:
+            raise InvalidArgumentError(f"--id {name} is also the {option}; give --id a column that names the rows.")
+    if run.target in (run.drop or []):
+        raise InvalidArgumentError(f"--drop {run.target} is the --target, which is needed; drop another column.")
+
+
+def _valued(run: Run, table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
+    """The rows to value."""
+    return _with_target(table, run.train, run.target, notes) if run.drop_missing_target else table
 
 
 def _how(run: Run, notes: list[str]) -> dict[str, Any]:
     """How tables are read."""
-    return {"sep": run.sep, "na": run.na, "once": (run.target, run.id, run.owner), "notes": notes}
+    return {"sep": run.sep, "na": run.na, "once": (run.target, run.id, run.owner), "ids": run.id, "notes": notes}
 
 
 def _with_target(table: pd.DataFrame, path: Path, target: str, notes: list[str]) -> pd.DataFrame:
@@ -183,11 +200,20 @@ def _with_target(table: pd.DataFrame, path: Path, target: str, notes: list[str])
 
 def named_rows(table: pd.DataFrame, path: Path, name: str | None) -> pd.DataFrame:
     """Give rows the names in a column, else their numbers from 0."""
+    import numpy as np
+
     if name is None:
         return table.reset_index(drop=True).rename_axis("row")
     if name not in table.columns:
         raise no_column("--id", name, table, path)
-    repeated = table[name][table[name].duplicated()]
+    ids = table[name]
+    empty = np.flatnonzero(ids.isna() | (ids.astype(str).str.strip() == ""))
+    if len(empty):
+        raise LocalShapleyError(
+            f"--id {name} is empty in {counted(len(empty), 'row')}, first in row {empty[0]} (counted from 0); name "
+            "each row there, or leave --id out."
+        )
+    repeated = ids[ids.duplicated()].astype(str)
     if len(repeated):
         raise LocalShapleyError(f"--id {name}: {repeated.iloc[0]!r} names more than one row; names must be unique.")
     return table.set_index(name)
@@ -208,6 +234,8 @@ def _split(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
     size = run.test_size
     if size is None or not 0 < size < 1:
         raise InvalidArgumentError(f"--test-size must be a share between 0 and 1, such as 0.3; got {size}.")
+    if not 0 <= run.seed < 2**32:
+        raise InvalidArgumentError(f"--seed must be from 0 to {2**32 - 1} with --test-size; got {run.seed}.")
     y, numbers = labels_of(table[run.target])
     classes = None if numbers or np.unique(y, return_counts=True)[1].min() < 2 else y
     try:

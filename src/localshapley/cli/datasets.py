@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import localshapley as ls
+from localshapley.cli.files import check_folder, naming
 from localshapley.cli.options import takes_groups
 from localshapley.cli.output import Output
 from localshapley.errors import unknown_name
@@ -32,7 +33,9 @@ def datasets(
     if name not in bundled:
         raise unknown_name("NAME", name, bundled)
     path = out or Path(f"{name}.csv")
-    n_rows = _write(name, path)
+    check_folder(path)
+    with naming(path):
+        n_rows = _write(name, path)
     output.answer(
         {"table": str(path), "rows": n_rows}, f"Wrote {path}: {n_rows:,} rows; use it with --target target --id id"
     )

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 import localshapley as ls
+from localshapley.cli.options import WHOLE
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the table, the values and the report.")] = Path("demo"),
-    seed: Annotated[int, typer.Option(help="Seed of the split and of the flipped labels.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split and of the flipped labels.", **WHOLE)] = 0,
 ) -> None:
     """Value the bundled Breast Cancer data, with some labels flipped on purpose, and write a report."""
     import numpy as np

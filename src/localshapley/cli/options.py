@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from decimal import Decimal
 from functools import wraps
 from inspect import Parameter
 from pathlib import Path
@@ -21,6 +22,39 @@ DATA, VALUING, OUTPUT = "The data", "The valuation", "The output"
 def option(text: str, panel: str, *names: str, **more: Any) -> Any:
     """An option in a panel of the help; its default is given in the text, where it is of interest."""
     return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False, **more)
+
+
+def whole(text: str | int) -> int:
+    """A whole number, which may be written with an exponent.
+
+    >>> whole("1000"), whole("1e3"), whole("-1"), whole("2.0")
+    (1000, 1000, -1, 2)
+    """
+    try:
+        number = Decimal(text)
+        if not number.is_finite() or number.adjusted() > MOST_DIGITS or number != int(number):
+            raise ValueError
+    except (ArithmeticError, ValueError):
+        raise typer.BadParameter(f"it must be a whole number, such as 1000 or 1e3; got {text!r}.") from None
+    return int(number)
+
+
+MOST_DIGITS = 30
+"""Of a whole number: 1e999999999 would take all memory."""
+WHOLE: dict[str, Any] = {"parser": whole, "metavar": "INTEGER"}
+"""How an option takes a whole number."""
+Encoding = Annotated[str, option("Encoding of text files (default: utf-8).", DATA)]
+Sep = Annotated[
+    str | None,
+    option("Separator of text files: a character, tab or whitespace (default: found in the file).", DATA),
+]
+Na = Annotated[
+    str | None,
+    option(
+        "What is missing in text files beside empty cells, separated by commas (default: NA, null, None, ...).",
+        DATA,
+    ),
+]
 
 
 @dataclass(kw_only=True)
@@ -54,18 +88,9 @@ class Run:
     drop_missing_target: Annotated[bool, option("Leave out rows without a target.", DATA, "--drop-missing-target")] = (
         False
     )
-    encoding: Annotated[str, option("Encoding of text files (default: utf-8).", DATA)] = "utf-8"
-    sep: Annotated[
-        str | None,
-        option("Separator of text files: a character, tab or whitespace (default: found in the file).", DATA),
-    ] = None
-    na: Annotated[
-        str | None,
-        option(
-            "What is missing in text files beside empty cells, separated by commas (default: NA, null, None, ...).",
-            DATA,
-        ),
-    ] = None
+    encoding: Encoding = "utf-8"
+    sep: Sep = None
+    na: Na = None
     no_prepare: Annotated[
         bool,
         option(
@@ -103,19 +128,30 @@ class Run:
     tol: Annotated[
         float | None, option("Stop sampling at this relative error (default: 0.1, unless there is a budget).", VALUING)
     ] = None
-    budget: Annotated[int | None, option("Maximum number of trainings.", VALUING)] = None
+    budget: Annotated[int | None, option("Maximum number of trainings.", VALUING, **WHOLE)] = None
     max_seconds: Annotated[float | None, option("Stop sampling after this many seconds.", VALUING)] = None
     play_owners: Annotated[
         bool, option("Value each owner as a whole instead of single rows.", VALUING, "--play-owners")
     ] = False
-    seed: Annotated[int, option("Seed of splits and draws (default: 0).", VALUING)] = 0
+    seed: Annotated[int, option("Seed of splits and draws (default: 0).", VALUING, **WHOLE)] = 0
     seeds: Annotated[
-        int | None, option("Value with this many seeds of a model that draws random numbers, and average.", VALUING)
+        int | None,
+        option("Value with this many seeds of a model that draws random numbers, and average.", VALUING, **WHOLE),
     ] = None
-    jobs: Annotated[int | None, option("Number of training processes; -1 uses every core.", VALUING)] = None
+    jobs: Annotated[int | None, option("Number of training processes; -1 uses every core.", VALUING, **WHOLE)] = None
     store: Annotated[
         Path | None, option("File that keeps what was trained, so that the same command resumes.", VALUING)
     ] = None
+
+    def __post_init__(self) -> None:
+        """Names of columns are taken with or without the spaces around them, which tables are read without."""
+        self.target, self.id, self.owner = self.target.strip(), stripped(self.id), stripped(self.owner)
+        self.drop, self.category = (names and [name.strip() for name in names] for names in (self.drop, self.category))
+
+
+def stripped(name: str | None) -> str | None:
+    """The name of a column without the spaces around it."""
+    return None if name is None else name.strip()
 
 
 SavedValues = Annotated[

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import localshapley as ls
-from localshapley.cli.checking import model_of, worth
+from localshapley.cli.checking import given_reading, model_of, worth
 from localshapley.cli.data import named_rows
-from localshapley.cli.options import Check, takes_groups
+from localshapley.cli.files import check_files, check_page, naming
+from localshapley.cli.options import Check, Encoding, Na, Sep, stripped, takes_groups
 from localshapley.cli.output import Output
-from localshapley.cli.saved import valued_rows
+from localshapley.cli.saved import load_values, valued_rows
 from localshapley.cli.suspects import judged
-from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.inputs.tables import read_table
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+REPORTED = b'{"format": "localshapley report'
+"""How the data of a report begins."""
 N_FOLDS = 5
 """Folds that say what acting on suspects is worth."""
 
@@ -31,20 +37,30 @@ def report(
     owner: Annotated[str | None, typer.Option(help="Column that names the owners.")] = None,
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Data valuation",
     image_shape: Annotated[str | None, typer.Option(help="Show rows as images, such as 28x28.")] = None,
+    encoding: Encoding = "utf-8",
+    sep: Sep = None,
+    na: Na = None,
     check: Check = None,
     data: Annotated[bool, typer.Option("--data", help="Also write what the report says as JSON, next to it.")] = False,
 ) -> None:
     """Write a report about saved values."""
-    valuation = ls.load(values)
+    beside = out.with_suffix(".json") if data else None
+    check_files(read={"the values": values, "--train": train}, written={"--out": out, "--data": beside})
+    check_page("--out", out)
+    _check_beside(beside)
+    valuation, target, owner = load_values("VALUES", values), stripped(target), stripped(owner)
     if train is None and (target or owner):
         raise InvalidArgumentError("--target and --owner are columns of the table that was valued; give --train TABLE.")
     of_rows: dict[str, Any] = {}
+    shape = find_shape(image_shape)
     if train is not None:
-        valuation, of_rows = _of_rows(valuation, train, target, owner)
+        reading = {"encoding": encoding, "sep": sep, "na": na}
+        valuation, of_rows = _of_rows(valuation, train, target, owner, reading)
+        check_shape(shape, of_rows["rows"], train)
         if target is not None:
             of_rows |= _checked(valuation, of_rows, output, check)
-    shape = find_shape(image_shape)
-    ls.report.write_report(out, valuation, **of_rows, image_shape=shape, title=title, json=data)
+    with naming(out):
+        ls.report.write_report(out, valuation, **of_rows, image_shape=shape, title=title, json=data)
     output.answer({"report": str(out)}, f"Wrote {out}")
 
 
@@ -58,15 +74,48 @@ def find_shape(text: str | None) -> tuple[int, ...] | None:
         raise InvalidArgumentError(f"--image-shape must look like 28x28; got {text!r}.") from None
 
 
+def check_shape(shape: tuple[int, ...] | None, rows: pd.DataFrame, path: Path) -> None:
+    """Refuse images that rows cannot be, before anything is trained."""
+    from localshapley.report.images import check_shape as fits
+
+    if shape is None:
+        return
+    text = "x".join(map(str, shape))
+    words = [name for name, kind in rows.dtypes.items() if kind.kind not in "biuf"]
+    if words:
+        raise InvalidArgumentError(
+            f"--image-shape {text} needs pixels, but the column {words[0]!r} of {path} holds no numbers; leave it out "
+            "(--drop), or leave out --image-shape."
+        )
+    try:
+        fits(shape, rows.shape[1])
+    except InvalidArgumentError:
+        raise InvalidArgumentError(
+            f"--image-shape {text} does not fit the {rows.shape[1]} columns that {path} has besides the target; give "
+            "HEIGHTxWIDTH, or HEIGHTxWIDTHx3, of as many pixels."
+        ) from None
+
+
+def _check_beside(path: Path | None) -> None:
+    """Refuse to replace a file that nobody named, unless it is what a report said before."""
+    if path is not None and path.is_file():
+        with path.open("rb") as file:
+            if not file.read(len(REPORTED)) == REPORTED:
+                raise LocalShapleyError(f"--data would replace {path}, which is of something else; give another --out.")
+
+
 def _of_rows(
-    valuation: ls.Valuation, train: Path, target: str | None, owner: str | None
+    valuation: ls.Valuation, train: Path, target: str | None, owner: str | None, reading: dict[str, Any]
 ) -> tuple[ls.Valuation, dict[str, Any]]:
     """The valuation in the order of the table, and what it adds: the rows, and by their columns suspects and owners."""
     from localshapley.inputs.preparing import labels_of, prepare
 
-    table, name = read_table(train, once=(target, owner)), valuation.to_frame().index.name
-    is_named = name in table.columns
-    table = named_rows(table, train, str(name) if is_named else None)
+    name, digests = valuation.to_frame().index.name, valuation.digests
+    is_feature = digests is not None and name in (digests.columns or ())  # rows without names are called row, too
+    ids = None if name is None or is_feature else str(name)
+    table = read_table(train, **reading, once=(target, owner), ids=ids)
+    is_named = ids in table.columns
+    table = named_rows(table, train, ids if is_named else None)
     for option, column in (("--target", target), ("--owner", owner)):
         if column is not None and column not in table.columns:
             raise unknown_name(option, column, table.columns)
@@ -75,7 +124,7 @@ def _of_rows(
     left_out = () if owner is None else (owner,)
     table, valuation = valued_rows(valuation, table, train, named=is_named, target=target, left_out=left_out)
     rows = table.drop(columns=[name for name in (target, owner) if name is not None])
-    found: dict[str, Any] = {"rows": rows, "table": table, "file": train}
+    found: dict[str, Any] = {"rows": rows, "table": table, "file": train, "reading": given_reading(reading)}
     if target is not None:
         found["y"], found["target"] = labels_of(table[target])[0], target
         found["suspects"] = judged(valuation, found["y"], prepare(rows).X)[0]

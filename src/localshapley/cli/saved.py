@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     from localshapley.arrays import Ints
 
 
+def load_values(option: str, path: Path) -> ls.Valuation:
+    """Read saved values."""
+    if not path.is_file():
+        raise LocalShapleyError(
+            f"{option} {path} is {'a folder' if path.is_dir() else 'not there'}; give what `localshapley value --out "
+            "values.parquet` has written."
+        )
+    return ls.load(path)
+
+
 def valued_rows(
     valuation: ls.Valuation,
     table: pd.DataFrame,
@@ -65,6 +75,7 @@ def _places(
     """Where each valued row is in the table."""
     import numpy as np
 
+    from localshapley.inputs.indexes import places_of
     from localshapley.inputs.preparing import labels_of
     from localshapley.valuation.matching import find_rows
 
@@ -75,7 +86,7 @@ def _places(
         if lacking:
             raise _does_not_fit(path, f"it has no column {lacking[0]!r}")
     if named or digests is None:
-        place = table.index.get_indexer(names)
+        place = places_of(names, table.index)
         if (place < 0).any():
             raise _does_not_fit(path, f"it has no row {names[int(np.argmin(place))]!r}")
     if digests is None:
@@ -102,4 +113,4 @@ def _about_labels(valuation: ls.Valuation, column: pd.Series) -> list[str]:
     from localshapley.valuation.matching import about_changed, n_changed_labels
 
     changed = 0 if valuation.digests is None else n_changed_labels(valuation, labels_of(column)[0])
-    return [about_changed(changed)] if changed else []
+    return [about_changed(changed, "run `localshapley value` again")] if changed else []

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import localshapley as ls
+from localshapley.cli.files import Writing, check_run
 from localshapley.cli.options import ListOut, RawCsv, Run, SavedValues, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import (
     about,
-    check_folder,
     end,
     explaining_preparation,
     guarded_in_words,
@@ -23,11 +23,12 @@ from localshapley.cli.valuing import (
     whole_or_share,
 )
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.inputs.tables import write_table
+from localshapley.inputs.tables import kind_of, read_table, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from localshapley.arrays import Ints
     from localshapley.cli.data import Data
 
 GAIN, VALUE = "gain", "value"
@@ -64,20 +65,32 @@ def select(
     raw_csv: RawCsv = False,
 ) -> None:
     """Choose rows to train on: those that teach most together, or those of highest value."""
-    check_folder(out)
+    check_run(run, out=out, values=values)
     result: ls.Valuation | ls.Selection
     if _decides(by, run, values, balance, curve=curve) == VALUE:
         data, result, chosen, document, text = _by_value(run, output, n, balance, values, errors)
     else:
         data, result, chosen, document, text = _by_gain(run, output, n, curve=curve)
     lines = [text[0], first_rows(chosen, n >= 1, f"-n {len(chosen)} shows all, "), *text[1:]]
+    writing = Writing()
     if out is not None:
-        rows = data.rows.copy()
-        rows[run.target] = data.y
-        guarded = write_table(rows.loc[chosen.index], out, raw=raw_csv)
-        lines.append(f"Wrote these rows to {out}{guarded_in_words(guarded)}")
+        with writing.to(out):
+            guarded = _write_rows(run, data.table.index.get_indexer(chosen.index), out, raw=raw_csv)
+            lines.append(f"Wrote these rows to {out}{guarded_in_words(guarded)}")
     output.answer({**document, "selected": as_records(chosen)}, "\n".join(lines))
+    writing.end()
     end(result)
+
+
+def _write_rows(run: Run, places: Ints, out: Path, *, raw: bool) -> int:
+    """Write rows as they are in the table, with all of its columns; returns how many cells were guarded."""
+    from localshapley.inputs.rewriting import copy_rows
+
+    if kind_of(out) == kind_of(run.train):
+        copy_rows(run.train, out, places, run.target, encoding=run.encoding, sep=run.sep)
+        return 0
+    table = read_table(run.train, run.encoding, sep=run.sep, na=run.na, ids=run.id)
+    return write_table(table.iloc[places], out, raw=raw, index=False)
 
 
 def _decides(by: str | None, run: Run, values: Path | None, balance: str | None, *, curve: bool) -> str:

@@ -71,5 +71,5 @@ def _opened(path: Path) -> Iterator[Store]:
         with Store(path) as store:
             yield store
     except (StoreError, OSError) as error:
-        typer.echo(printable(str(error)), err=True)
+        typer.echo(f"error: {printable(str(error))}", err=True)
         raise typer.Exit(1) from error

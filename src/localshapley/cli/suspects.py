@@ -10,9 +10,10 @@ import typer
 
 import localshapley as ls
 from localshapley.cli.checking import checked, shown_rows
+from localshapley.cli.files import Writing, check_run
 from localshapley.cli.options import OUTPUT, Check, ListOut, RawCsv, Run, SavedValues, option, takes_groups
-from localshapley.cli.output import Output, as_records, first_rows
-from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, saved_or_valued, whole_or_share
+from localshapley.cli.output import SHOWN, Output, as_records, first_rows
+from localshapley.cli.valuing import about, end, guarded_in_words, saved_or_valued, whole_or_share
 from localshapley.errors import LocalShapleyWarning
 from localshapley.inputs.tables import OF_TABLE, write_table
 
@@ -53,16 +54,14 @@ def suspects(
     """List the rows that are probably mislabelled, with the neighbours that contradict them."""
     from localshapley.valuation.errors import check_errors  # heavy
 
-    for path in (out, report):
-        check_folder(path)
+    check_run(run, out=out, report=report, values=values)
     check_errors(errors)
     data, valuation = saved_or_valued(run, values, output)
     found, verdict = judged(valuation, data.y, data.numbers, None if n is None else whole_or_share(n), errors)
-    written = ""
+    writing, guarded = Writing(), ""
     if out is not None:
-        rows = found.join(data.rows.rename(columns=lambda name: f"{name}{OF_TABLE}" if name in found else name))
-        rows = rows.assign(neighbours=[", ".join(map(str, near)) for near in rows["neighbours"]])
-        written = guarded_in_words(write_table(rows, out, raw=raw_csv))
+        with writing.to(out):
+            guarded = guarded_in_words(write_table(_with_columns(found, data), out, raw=raw_csv))
     text = [verdict.number] if verdict.number else []
     if n is None:
         which = ", each more probably wrong than right (-n lists more)" if "p_wrong" in found else ""
@@ -75,17 +74,30 @@ def suspects(
     lines, more, parts = checked(run, data, valuation, found, output, n=n, check=check, saved=values is not None)
     text += lines
     if report is not None:
-        _write_report(report, run, data, valuation, suspects=found, **parts)
+        with writing.to(report):
+            _write_report(report, run, data, valuation, suspects=found, **parts)
     if len(found):
         text += ["", first_rows(found, n is not None and n >= 1, f"-n {len(found)} shows all, "), ""]
     elif n is None:
-        text.append("No label is more probably wrong than right; -n 20 lists the 20 most suspicious.")
-    text += [f"note: {note}" for note in valuation.notes] + ([f"Wrote {out}{written}"] if out is not None else [])
-    if report is not None:
+        most = min(SHOWN, len(data.y))
+        text.append(f"No label is more probably wrong than right; -n {most} lists the {most} most suspicious.")
+    text += [f"note: {note}" for note in valuation.notes]
+    text += [f"Wrote {out}{guarded}"] if writing.wrote(out) else []
+    if writing.wrote(report):
         text.append(f"Wrote {report}" + (": open it in a browser to decide on these rows" if len(found) else ""))
     document = {**about(valuation, data.preparation), **as_document(verdict), **more, "suspects": as_records(found)}
     output.answer(document, "\n".join(text).rstrip())
+    writing.end()
     end(valuation)
+
+
+def _with_columns(found: pd.DataFrame, data: Data) -> pd.DataFrame:
+    """The suspects beside the columns of the table."""
+    import pandas as pd
+
+    rows = data.rows.loc[found.index].rename(columns=lambda name: f"{name}{OF_TABLE}" if name in found else name)
+    beside = found.assign(neighbours=[", ".join(map(str, near)) for near in found["neighbours"]])
+    return pd.concat([beside, rows], axis=1)
 
 
 def judged(

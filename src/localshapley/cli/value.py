@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import localshapley as ls
 from localshapley.cli.checking import find_copies, lines_on_copies, of_run, shown_rows, worth
 from localshapley.cli.data import Data
+from localshapley.cli.files import Writing, check_run
 from localshapley.cli.folder import arguments_of_folder
 from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
-from localshapley.cli.report import find_shape
+from localshapley.cli.report import check_shape, find_shape
 from localshapley.cli.suspects import judged
-from localshapley.cli.valuing import about, check_folder, end, guarded_in_words, problem, telling_what_is_kept, valued
+from localshapley.cli.valuing import about, end, guarded_in_words, problem, telling_what_is_kept, valued
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.tables import kind_of, write_table
+from localshapley.inputs.tables import write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,13 +62,16 @@ def value(run: Run, files: Files, output: Output) -> None:
     if run.train.is_dir():
         _value_folder(run, files, output)
         return
-    data, valuation = valued(run, output)
+    shape = find_shape(files.image_shape)
+    data, valuation = valued(run, output, lambda data: check_shape(shape, data.rows, run.train))
     rows, found = _labelled(valuation, data), list[str]()
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
-    written, guarded = _write_values(files, rows, lambda: _as_in_the_file(valuation, data))
+    writing = Writing()
+    guarded = _write_values(files, rows, lambda: _as_in_the_file(valuation, data), writing)
     if files.report is not None:
-        found = _write_report(run, files, data, valuation, owners, output)
-        written["report"] = str(files.report)
+        with writing.to(files.report):
+            found = _write_report(run, files, data, valuation, owners, output)
+    written = _written(files, writing)
     document = {**about(valuation, data.preparation), "files": written, "rows": as_records(rows)}
     text = _in_words(valuation, rows, data.preparation)
     if owners is not None:
@@ -75,6 +79,7 @@ def value(run: Run, files: Files, output: Output) -> None:
         text += ["", "Owners", first_rows(owners, whole=False)]
     text += ["", *found, *(f"Wrote {path}{guarded if what == 'values' else ''}" for what, path in written.items())]
     output.answer(document, "\n".join(text).rstrip())
+    writing.end()
     end(valuation)
 
 
@@ -85,25 +90,33 @@ def _value_folder(run: Run, files: Files, output: Output) -> None:
     given, steps = arguments_of_folder(run, output)
     with telling_what_is_kept(run, output):
         valuation = ls.value(**given, on_interrupt="return")
-    rows = valuation.to_frame()
-    written, guarded = _write_values(files, rows, lambda: valuation)
+    rows, writing = valuation.to_frame(), Writing()
+    guarded = _write_values(files, rows, lambda: valuation, writing)
+    written = _written(files, writing)
     n_all = valuation.among or len(valuation.values)
     document = {**about(valuation, steps), "n_all": n_all, "files": written, "rows": as_records(rows)}
     text = [*_in_words(valuation, rows, steps), "", *(f"Wrote {path}{guarded}" for path in written.values())]
     output.answer(document, "\n".join(text).rstrip())
+    writing.end()
     end(valuation)
 
 
-def _write_values(files: Files, rows: pd.DataFrame, as_saved: Callable[[], ls.Valuation]) -> tuple[dict[str, str], str]:
-    """Write the values, if they are asked for; returns what was written, and which cells were guarded, in words."""
-    if files.out is None:
-        return {}, ""
+def _write_values(files: Files, rows: pd.DataFrame, as_saved: Callable[[], ls.Valuation], writing: Writing) -> str:
+    """Write the values, if they are asked for; returns which cells were guarded, in words."""
     guarded = ""
-    if files.out.suffix == ".parquet":
-        as_saved().save(files.out)
-    else:
-        guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
-    return {"values": str(files.out)}, guarded
+    if files.out is not None:
+        with writing.to(files.out):
+            if files.out.suffix == ".parquet":
+                as_saved().save(files.out)
+            else:
+                guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
+    return guarded
+
+
+def _written(files: Files, writing: Writing) -> dict[str, str]:
+    """The files that are there now, by what they hold."""
+    asked = {"values": files.out, "report": files.report}
+    return {what: str(path) for what, path in asked.items() if writing.wrote(path)}
 
 
 def _in_words(valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str]) -> list[str]:
@@ -115,10 +128,7 @@ def _in_words(valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str
 
 def _check(run: Run, files: Files) -> None:
     """Refuse what cannot be written, or shown, before anything is trained."""
-    for path in (files.out, files.report):
-        check_folder(path)
-    if files.out is not None:
-        kind_of(files.out)
+    check_run(run, out=files.out, report=files.report)
     find_shape(files.image_shape)
     if files.curves and run.test is None and run.test_size is None:
         raise InvalidArgumentError("--curves needs test rows: --test or --test-size.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, asdict, fields, replace
 from importlib import import_module
@@ -16,8 +16,9 @@ import typer
 
 import localshapley as ls
 from localshapley.cli.data import Data, load_data, load_valued
-from localshapley.cli.options import INTERRUPTED, Run
+from localshapley.cli.options import INTERRUPTED, Run, whole
 from localshapley.cli.output import Output
+from localshapley.cli.saved import load_values
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, unknown_name
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def _folds(text: str | None) -> int | str:
     if text is None or text == "oob":
         return text or 5
     try:
-        return int(text)
-    except ValueError:
+        return whole(text)
+    except typer.BadParameter:
         raise InvalidArgumentError(f"--cv must be a number of folds, or oob; got {text!r}.") from None
 
 
@@ -71,13 +72,10 @@ def solution(run: Run) -> dict[str, Any]:
     return {name: getattr(run, name) for name in names}
 
 
-def valued(run: Run, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
-    """Read the data and value its rows, `n` of which are asked for; an interruption leaves what is known so far."""
-    from localshapley.valuation.columns import count_of  # heavy
-
+def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data: None) -> tuple[Data, ls.Valuation]:
+    """Read the data, check it and value its rows; an interruption leaves what is known so far."""
     data = loaded(run, output)
-    if n is not None:
-        count_of(whole_or_share(n), len(data.y))
+    check(data)
     with telling_what_is_kept(run, output), explaining_preparation(run):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
     return data, replace(valuation, digests=None)  # its rows are at hand, prepared or not
@@ -85,7 +83,12 @@ def valued(run: Run, output: Output, n: float | None = None) -> tuple[Data, ls.V
 
 @contextmanager
 def telling_what_is_kept(run: Run, output: Output) -> Iterator[None]:
-    """Say what is left of a run that is interrupted before it has a result."""
+    """Say what a store is for, and what is left of a run that is interrupted before it has a result."""
+    if run.store is not None:
+        output.status(
+            f"{run.store} keeps trainings that take longer than reading them back; those of most compiled models are "
+            "quicker, and are done again"
+        )
     try:
         yield
     except KeyboardInterrupt:
@@ -110,12 +113,14 @@ def explaining_preparation(run: Run) -> Iterator[None]:
 
 
 def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
-    """Read the data, and the values of its rows where they were saved."""
+    """Read the data, and the values of its rows, `n` of which are asked for, where they were saved."""
+    from localshapley.valuation.columns import count_of  # heavy
+
     if run.play_owners:
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
     if values is None:
-        return valued(run, output, n)
-    data, valuation = load_valued(run, ls.load(values))
+        return valued(run, output, lambda data: n is None or count_of(whole_or_share(n), len(data.y)))
+    data, valuation = load_valued(run, load_values("--values", values))
     _say_prepared(run, data, output)
     return data, valuation
 
@@ -146,12 +151,6 @@ def about(valuation: ls.Valuation, preparation: list[str]) -> dict[str, Any]:
         "preparation": preparation,
         "skill": None if valuation.skill is None else asdict(valuation.skill),
     }
-
-
-def check_folder(path: Path | None) -> None:
-    """Refuse a file in a folder that does not exist, before anything is trained."""
-    if path is not None and not path.absolute().parent.is_dir():
-        raise InvalidArgumentError(f"{path} cannot be written: the folder {path.parent} does not exist.")
 
 
 def whole_or_share(n: float) -> float:

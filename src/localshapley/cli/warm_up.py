@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import localshapley as ls
-from localshapley.cli.options import takes_groups
+from localshapley.cli.options import WHOLE, takes_groups
 from localshapley.cli.output import Output
 
 
@@ -23,7 +23,7 @@ def warm_up(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", help="Processes at a time (default: one per core).")
+        int | None, typer.Option("--jobs", "-j", help="Processes at a time (default: one per core).", **WHOLE)
     ] = None,
 ) -> None:
     """Compile ahead what valuations will call, so that the first one starts at once."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from localshapley.arrays import Ints
 from localshapley.errors import InvalidArgumentError
 from localshapley.wording import counted
 
@@ -65,6 +66,29 @@ def same_labels(one: pd.Index, other: pd.Index) -> bool:
     codes, labels = pd.factorize(one.append(other), use_na_sentinel=False)
     counts = [np.bincount(part, minlength=len(labels)) for part in (codes[: len(one)], codes[len(one) :])]
     return bool(np.array_equal(counts[0], counts[1]))
+
+
+def places_of(wanted: pd.Index, there: pd.Index) -> Ints:
+    """Where labels are in an index of unique ones, −1 where they are not; texts and numbers may name the same row.
+
+    A file that was read by the command line has its ids as texts, and one that was read by pandas as numbers.
+
+    >>> places_of(pd.Index([319, 7]), pd.Index(["7", "00319"])).tolist()
+    [1, 0]
+    """
+    places: Ints = there.get_indexer(wanted)
+    if pd.api.types.is_numeric_dtype(wanted.dtype) == pd.api.types.is_numeric_dtype(there.dtype):
+        return places
+    places = there.astype(str).get_indexer(wanted.astype(str))
+    return places if (places >= 0).all() else _by_numbers(wanted, there)
+
+
+def _by_numbers(wanted: pd.Index, there: pd.Index) -> Ints:
+    """Where labels are as numbers: text that is no number is not found, and nor is a number that is there twice."""
+    one, other = (pd.to_numeric(pd.Series(labels), errors="coerce") for labels in (wanted, there))
+    known = np.flatnonzero(other.notna() & ~other.duplicated(keep=False))
+    found = pd.Index(other.iloc[known]).get_indexer(pd.Index(one))
+    return np.where(found >= 0, known[found] if len(known) else -1, -1)
 
 
 def notes_on_names(X: Any) -> list[str]:

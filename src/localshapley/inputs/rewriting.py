@@ -57,19 +57,45 @@ def rewrite_table(
     """
     kind = kind_of(path)
     check_kind(path, out)
-    part = out.with_name(f".{os.getpid()}.{out.name}")  # an input that is overwritten is never there by half
-    guarded = 0
+    if kind not in TEXT:
+        _write(_changed(_read_arrow(path, kind), target, cells, dropped), out)
+        return 0
+    text, guarded = _rewritten(path, target, cells, set(dropped.tolist()), encoding, sep, raw)
+    _write(text, out, encoding)
+    return guarded
+
+
+def copy_rows(
+    path: Path, out: Path, rows: Ints, target: str, *, encoding: str = "utf-8", sep: str | None = None
+) -> None:
+    """Write some rows of a table, in the order of their numbers in `rows`, in the same format.
+
+    Their cells stay as they are in the file, as in `rewrite_table`; the column `target` shows that rows are understood.
+    """
+    kind = kind_of(path)
+    check_kind(path, out)
+    if kind not in TEXT:
+        _write(_read_arrow(path, kind).take(rows), out)
+        return
+    file = _TextFile(path, target, encoding, sep)
+    lines = [file.text[start : spans[-1][1]] for start, spans in file.lines]
+    header = file.text[: file.header_end]
+    ending = next((ending for ending in ("\r\n", "\n", "\r") if file.text.startswith(ending, file.header_end)), "\n")
+    _write(file.mark + "".join(f"{line}{ending}" for line in (header, *(lines[row] for row in rows))), out, encoding)
+
+
+def _write(contents: str | pa.Table, out: Path, encoding: str = "utf-8") -> None:
+    """Write under another name first: an input that is overwritten is never there by half."""
+    part = out.with_name(f".{os.getpid()}.{out.name}")
     try:
-        if kind in TEXT:
-            text, guarded = _rewritten(path, target, cells, set(dropped.tolist()), encoding, sep, raw)
+        if isinstance(contents, str):
             with open_text(part, "wt", encoding=encoding, newline="") as file:
-                file.write(text)
+                file.write(contents)
         else:
-            _write_arrow(_changed(_read_arrow(path, kind), target, cells, dropped), part, kind)
+            _write_arrow(contents, part, kind_of(out))
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
-    return guarded
 
 
 def check_kind(path: Path, out: Path) -> None:
@@ -90,29 +116,52 @@ def _rewritten(
     raw: bool,
 ) -> tuple[str, int]:
     """The text of a file with other cells, and how many of them were guarded."""
-    table, _, how = read_text(path, encoding, sep, None, [])
-    with open_text(path, "rt", encoding=encoding, newline="") as file:
-        text = file.read()
-    mark = "\ufeff" if text.startswith("\ufeff") else ""
-    text = text[len(mark) :]
-    blank = " \t".replace(how["sep"], "")  # of lines that pandas skips
-    lines = [(start, spans) for start, spans in _lines(text, how["sep"]) if text[start : spans[-1][1]].strip(blank)]
-    header, lines = lines[0], lines[1:]
-    unnamed = max(len(lines[0][1]) - len(header[1]), 0) if how.get("index_col") is None else 0
-    place = [str(name) for name in table.columns].index(target)
-    column = place + unnamed  # cells beyond the header are names of the rows, and come first
-    found = [spans[column] if column < len(spans) else (0, 0) for _, spans in lines]
-    _check_split(path, [text[slice(*span)] for span in found], place, len(table), how)
-    written = _Spelling([text[slice(*span)] for span in found], how, raw)
-    starts = [*(start for start, _ in lines), len(text)]
-    parts = [mark, text[: starts[0]]]
-    for row, (left, right) in enumerate(found):
+    file = _TextFile(path, target, encoding, sep)
+    text = file.text
+    written = _Spelling([text[slice(*span)] for span in file.cells], file.how, raw)
+    starts = [*(start for start, _ in file.lines), len(text)]
+    parts = [file.mark, text[: starts[0]]]
+    for row, (left, right) in enumerate(file.cells):
         start, stop = starts[row : row + 2]
         if row in cells:
             parts += [text[start:left], written(cells[row]), text[right:stop]]
         elif row not in dropped:
             parts.append(text[start:stop])
     return "".join(parts), written.guarded
+
+
+class _TextFile:
+    """A text file as its characters, with the places of its lines and of the cells of one column.
+
+    Attributes
+    ----------
+    mark, text : str
+        The mark of the encoding, if there is one, and what follows.
+    header_end : int
+        Where the header ends.
+    lines : list of (int, Spans)
+        Where each row begins, and where its cells are.
+    cells : Spans
+        Where the cells of the column are.
+    how : dict
+        Arguments of `pandas.read_csv`.
+    """
+
+    def __init__(self, path: Path, column: str, encoding: str, sep: str | None) -> None:
+        table, _, self.how = read_text(path, encoding, sep, None, [])
+        with open_text(path, "rt", encoding=encoding, newline="") as file:
+            text = file.read()
+        self.mark = "\ufeff" if text.startswith("\ufeff") else ""
+        self.text = text = text[len(self.mark) :]
+        blank = " \t".replace(self.how["sep"], "")  # of lines that pandas skips
+        every = _lines(text, self.how["sep"])
+        header, *self.lines = [(start, spans) for start, spans in every if text[start : spans[-1][1]].strip(blank)]
+        self.header_end = header[1][-1][1]
+        unnamed = max(len(self.lines[0][1]) - len(header[1]), 0) if self.how.get("index_col") is None else 0
+        place = [str(name).strip() for name in table.columns].index(column)
+        at = place + unnamed  # cells beyond the header are names of the rows, and come first
+        self.cells = [spans[at] if at < len(spans) else (0, 0) for _, spans in self.lines]
+        _check_split(path, [text[slice(*span)] for span in self.cells], place, len(table), self.how)
 
 
 def _lines(text: str, separator: str) -> Iterator[tuple[int, Spans]]:
@@ -193,7 +242,7 @@ def _changed(table: pa.Table, target: str, cells: Mapping[int, Any], dropped: In
     """The table with new cells in one column, whose type stays the same wherever it can hold them."""
     import pyarrow as pa
 
-    column = [str(name) for name in table.column_names].index(target)
+    column = [str(name).strip() for name in table.column_names].index(target)
     field = table.schema.field(column)
     labels = table.column(column).to_pylist()
     for row, cell in cells.items():

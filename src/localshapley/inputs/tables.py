@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ def read_table(
     sep: str | None = None,
     na: str | None = None,
     once: Iterable[str | None] = (),
+    ids: str | int | None = None,
     notes: list[str] | None = None,
 ) -> pd.DataFrame:
     """Read a table; errors say in one line what is wrong with a file.
@@ -56,6 +57,8 @@ def read_table(
         missing, such as NA, null and None.
     once : names
         Columns that may be there only once. Others that share a name become `a`, `a.1`, `a.2`.
+    ids : str or int, optional
+        Column that names the rows, or its place: of a text file it is read as text, as it is in the file (00319, 1.10).
     notes : list of str, optional
         Takes what the user should know about the file.
     """
@@ -67,7 +70,7 @@ def read_table(
     if path.stat().st_size == 0:
         raise LocalShapleyError(f"{path} is empty.")
     try:
-        table, names = read_text(path, encoding, sep, na, notes)[:2] if kind in TEXT else _read_binary(path, kind)
+        table, names = read_text(path, encoding, sep, na, notes, ids)[:2] if kind in TEXT else _read_binary(path, kind)
     except InvalidArgumentError:
         raise
     except UnicodeDecodeError as error:
@@ -84,7 +87,7 @@ def read_table(
         raise LocalShapleyError(
             f"{path} has {table.shape[0]} rows and {table.shape[1]} columns; nothing can be learnt from it."
         )
-    table.columns = distinct([str(name) for name in table.columns])
+    table.columns = distinct([str(name).strip() for name in table.columns])
     _check_names(path, names, {name.strip() for name in once if name is not None}, notes)
     return table
 
@@ -122,19 +125,22 @@ def _check_names(path: Path, names: list[str], once: set[str], notes: list[str])
 
 def index_as_columns(table: pd.DataFrame) -> pd.DataFrame:
     """A table with its index as the first columns, which get another name where there is a column of that name."""
+    import pandas as pd
+
     names = [f"{name}{OF_TABLE}" if name in table.columns else name for name in table.index.names]
-    return table.set_axis(table.index.set_names(names), axis=0).reset_index()
+    index = pd.DataFrame(index=table.index.set_names(names)).reset_index()
+    return pd.concat([index, table.reset_index(drop=True)], axis=1)  # inserting columns one by one is slow
 
 
-def write_table(table: pd.DataFrame, path: str | Path, *, raw: bool = False) -> int:
-    """Write a table with its index as the first column; returns how many cells were guarded.
+def write_table(table: pd.DataFrame, path: str | Path, *, raw: bool = False, index: bool = True) -> int:
+    """Write a table with its index, if it is wanted, as the first column; returns how many cells were guarded.
 
     Spreadsheets run cells that begin with ``=``, ``+``, ``-`` or ``@``: in text files these get a ``'`` in front,
     unless they are numbers or `raw` is set.
     """
     path = Path(path)
     kind = kind_of(path)
-    with_index, guarded = index_as_columns(table), 0
+    with_index, guarded = index_as_columns(table) if index else table.reset_index(drop=True), 0
     if kind in TEXT:
         if not raw:
             with_index, guarded = _guarded(with_index)
@@ -188,7 +194,7 @@ def kind_of(path: str | Path) -> str:
 
 
 def read_text(
-    path: Path, encoding: str, sep: str | None, na: str | None, notes: list[str]
+    path: Path, encoding: str, sep: str | None, na: str | None, notes: list[str], ids: str | int | None = None
 ) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
     """The table, the names in its header as they are, and the arguments of `pandas.read_csv` that it was read with."""
     import pandas as pd
@@ -212,6 +218,8 @@ def read_text(
     }
     if na is not None:
         how |= {"keep_default_na": False, "na_values": ["", *(text.strip() for text in na.split(","))]}
+    as_text = _converters(_cells(first[:1], separator), ids)
+    how["converters"] = as_text
     table: pd.DataFrame = pd.read_csv(path, **how)
     cells = [len(row) for row in _cells(first[:2], separator)]
     if len(cells) > 1 and cells[1] > cells[0]:  # pandas takes cells beyond the header for names of the rows
@@ -224,7 +232,18 @@ def read_text(
         how["decimal"] = ","
         table = pd.read_csv(path, **how)
     names = pd.read_csv(path, **how, header=None, nrows=1, dtype=str).iloc[0].fillna("").tolist()
+    del how["converters"]
+    for name in as_text:
+        if name in table.columns:
+            table[name] = table[name].str[1:]
     return table, names, how
+
+
+def _converters(header: list[list[str]], ids: str | int | None) -> dict[str, Callable[[str], str]]:
+    """How pandas leaves the cells of a column as they are: marked, as it would take NA and empty cells for missing."""
+    names = header[0] if header else []
+    wanted = names[ids : ids + 1] if isinstance(ids, int) else [n for n in names if ids and n.strip() == ids.strip()]
+    return dict.fromkeys(wanted, "={}".format)
 
 
 def open_text(path: Path, mode: str, **how: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_format
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,6 +47,7 @@ def write_report(
     target: str | None = None,
     table: Any = None,
     file: str | Path | None = None,
+    reading: Mapping[str, str] | None = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -87,6 +88,8 @@ def write_report(
         some of its columns: it is shown beside suspects, and `tasks.apply` recognises its rows.
     file : path, optional
         The file that the table was read from; its name is in the command that applies decisions.
+    reading : dict of str, optional
+        Options `encoding`, `sep` and `na` that this command needs to read the file, such as ``{"sep": ";"}``.
     image_shape : tuple of int, optional
         (height, width) or (height, width, 3), where each row is an image and `rows` are its pixels.
     preparation : str or list of str, optional
@@ -123,6 +126,7 @@ def write_report(
         target=target,
         table=table,
         file=file,
+        reading=reading,
         gap=gap,
         image_shape=image_shape,
         preparation=preparation,
@@ -157,6 +161,7 @@ def summarise(
     target: str | None = None,
     table: Any = None,
     file: str | Path | None = None,
+    reading: Mapping[str, str] | None = None,
     gap: LocalityGap | None = None,
     image_shape: Sequence[int] | None = None,
     preparation: str | Sequence[str] | None = None,
@@ -186,6 +191,7 @@ def summarise(
         owners=owners,
         gap=gap,
         file=None if file is None else Path(file).name,
+        reading=dict(reading or {}),
         preparation=[preparation] if isinstance(preparation, str) else list(preparation or []),
         n_shown=n_shown,
     )

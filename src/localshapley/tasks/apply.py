@@ -14,6 +14,7 @@ from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.inputs.data import known_table
 from localshapley.inputs.decisions import DROP, KEEP, RELABEL, contents_of, label_text, read_decisions
+from localshapley.inputs.indexes import places_of
 from localshapley.inputs.preparing import labels_of
 from localshapley.inputs.tables import unguard
 from localshapley.tasks.score_change import ScoreChange, score_change
@@ -197,6 +198,8 @@ def _places(named: pd.DataFrame, rows: list[str]) -> Ints:
         )
     wanted = [row if row in names else label_text(unguard(row)) for row in map(label_text, rows)]
     places = names.get_indexer(pd.Index(wanted))
+    if (places < 0).any():  # the report may have read them as texts: '00319' is 319
+        places = places_of(pd.Index(wanted), named.index)
     lost = [row for row, place in zip(rows, places, strict=True) if place < 0]
     if lost:
         raise LocalShapleyError(

@@ -11,7 +11,7 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Floats, Ints, as_column
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, warn
 from localshapley.inputs.data import known_table, numbers_in
-from localshapley.inputs.indexes import check_order, index_of, same_labels
+from localshapley.inputs.indexes import check_order, index_of, places_of
 from localshapley.inputs.numbers import check_size
 from localshapley.inputs.tables import distinct
 
@@ -40,8 +40,10 @@ def by_index(name: str, given: Any, valuation: Valuation) -> Any:
     ids, index = ids_of(valuation), index_of(given)
     if index is None or len(index) != len(ids) or index.equals(ids):
         return given
-    if ids.is_unique and same_labels(index, ids):
-        return given.iloc[index.get_indexer(ids)]
+    if ids.is_unique and index.is_unique:
+        places = places_of(ids, index)
+        if (places >= 0).all():
+            return given.iloc[places]
     joined = "rows were joined by position" if valuation.digests is None else "the index was not used"
     for note in check_order(name, given, "the valuation", ids, joined):
         warn(note)

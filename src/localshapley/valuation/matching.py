@@ -135,9 +135,9 @@ def n_changed_labels(valuation: Valuation, y: AnyArray) -> int:
     return 0 if renamed else changed
 
 
-def about_changed(n: int) -> str:
+def about_changed(n: int, remedy: str = "run `value` again, or `update`") -> str:
     """What is said about changed labels."""
-    return f"{counted(n, 'label')} changed since the rows were valued; run `value` again, or `update`."
+    return f"{counted(n, 'label')} changed since the rows were valued; {remedy}."
 
 
 def reordered(valuation: Valuation, order: Ints, ids: pd.Index) -> Valuation:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,6 +107,8 @@ class Context:
         As given to `write_report`; None where they were not.
     file : str or None
         Name of the file that the table comes from.
+    reading : dict
+        Options with which the file is read, where they are not the default.
     preparation : list of str
     n_shown : int
         Rows of highest and of lowest value to show.
@@ -121,6 +123,7 @@ class Context:
     owners: pd.DataFrame | None = None
     gap: LocalityGap | None = None
     file: str | None = None
+    reading: Mapping[str, str] = field(default_factory=dict)
     preparation: Sequence[str] = ()
     n_shown: int = 10
 

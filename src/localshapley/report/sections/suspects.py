@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -37,7 +38,7 @@ class Suspects(Section):
             "has_probability": "p_wrong" in shown and bool(shown["p_wrong"].notna().any()),
             "table": _table(shown, rows, undecided=bench is not None),
             "bench": bench,
-            "command": _command(rows, context.file),
+            "command": _command(rows, context.file, context.reading),
         }
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
@@ -49,13 +50,15 @@ class Suspects(Section):
         return None if summary["bench"] is None else summary["bench"] | {"evidence": evidence}
 
 
-def _command(rows: Rows, file: str | None) -> str:
+def _command(rows: Rows, file: str | None, reading: Mapping[str, str]) -> str:
     """How the decisions are applied to the table."""
     table, mended = "TABLE", "MENDED"
     if file is not None:
         table, mended = (quote(text(name)) for name in (file, f"{Path(file).stem}-mended{Path(file).suffix}"))
     named = f" --id {quote(text(rows.name))}" if rows.ids.name not in (None, "row") else ""
-    return f"localshapley apply {table} decisions.csv --target {quote(text(rows.label))}{named} --out {mended} --check"
+    read = "".join(f" --{option} {quote(str(given))}" for option, given in reading.items())
+    about = f"--target {quote(text(rows.label))}{named}{read}"
+    return f"localshapley apply {table} decisions.csv {about} --out {mended} --check"
 
 
 def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:

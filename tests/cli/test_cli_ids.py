@@ -1,0 +1,126 @@
+"""Names of rows and columns: ids are shown as they are in the file, and join with ids of another kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import localshapley as ls
+from cli.deciding import decide
+
+pytestmark = pytest.mark.quick
+
+WHERE = ("t.csv", "-t", "kind", "--id", "id")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Rows with numbers as ids, whose zeros count, in `t.csv`; four labels are wrong."""
+    label = np.arange(60) % 2
+    size = np.random.default_rng(0).normal(6 * label).round(3)
+    frame = pd.DataFrame({"id": [f"{7 * i:05}" for i in range(60)], "size": size, "kind": np.where(label, "x", "y")})
+    frame.loc[:3, "kind"] = ["x", "y", "x", "y"]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    return frame
+
+
+def test_every_output_has_them_as_they_are_in_the_file(answer, command, table, tmp_path):
+    ids = set(table["id"])
+    assert {row["id"] for row in answer("value", *WHERE, "--out", "v.csv", "--report", "r.html")["rows"]} == ids
+    assert set(pd.read_csv(tmp_path / "v.csv", dtype=str)["id"]) == ids
+    found = answer("suspects", *WHERE, "-n", 4, "--out", "s.csv")["suspects"]
+    assert pd.read_csv(tmp_path / "s.csv", dtype=str)["id"].tolist() == [row["id"] for row in found]
+    assert all(near in ids for row in found for near in row["neighbours"])
+    assert f"\n{found[0]['id']} " in command("select", *WHERE, "-n", 60).stdout
+    made = decide(tmp_path / "r.html", tmp_path / "d.csv", lambda *_: ("drop", ""))
+    assert made.keys() <= ids
+    answer("apply", "t.csv", "d.csv", "-t", "kind", "--id", "id", "--out", "o.csv")
+    assert set(pd.read_csv(tmp_path / "o.csv", dtype=str)["id"]) == ids - made.keys()
+    as_numbers = ls.tasks.apply(pd.read_csv(tmp_path / "t.csv"), tmp_path / "d.csv", target="kind", id="id")
+    assert set(as_numbers.dropped) == {int(name) for name in made}
+
+
+def test_texts_that_pandas_takes_for_missing_are_names(answer, table, tmp_path):
+    table.assign(id=["NA", "1.10", "1.1", *table["id"][3:]]).to_csv(tmp_path / "t.csv", index=False)
+    assert [row["id"] for row in answer("value", *WHERE)["rows"]][:3] == ["NA", "1.10", "1.1"]
+
+
+@pytest.mark.parametrize(("name", "ending"), [("", "csv"), ("  ", "csv"), (None, "parquet")])
+def test_a_row_without_one_is_refused(command, table, tmp_path, name, ending):
+    gaps = table.assign(id=[*table["id"][:5], name, *table["id"][6:]])
+    if ending == "csv":
+        gaps.to_csv(tmp_path / "t.csv", index=False)
+    else:
+        gaps.to_parquet(tmp_path / "t.parquet")
+    done = command("value", f"t.{ending}", *WHERE[1:])
+    assert done.status == 1
+    assert "--id id is empty in 1 row, first in row 5 (counted from 0); name each row there" in done.stderr
+
+
+def test_numbers_that_repeat_are_named_plainly(command, table, tmp_path):
+    table.assign(id=[7, *range(59)]).to_parquet(tmp_path / "t.parquet")
+    assert "--id id: '7' names more than one row" in command("value", "t.parquet", *WHERE[1:]).stderr
+
+
+def test_values_under_numbers_join_the_table(answer, table, tmp_path):
+    read = pd.read_csv(tmp_path / "t.csv").set_index("id")  # where 00007 is 7
+    ls.value(read[["size"]], read["kind"], cv=5, model="knn").save(tmp_path / "python.parquet")
+    answer("value", *WHERE, "--no-prepare", "--out", "v.csv")
+    answer("value", *WHERE, "--no-prepare", "--out", "v.parquet")
+    table.sample(frac=1, random_state=1).to_csv(tmp_path / "t.csv", index=False)
+    for name in ("python.parquet", "v.parquet"):
+        found = answer("suspects", *WHERE, "--values", name, "-n", 4)["suspects"]
+        assert {row["id"] for row in found} == set(table["id"][:4])
+        assert answer("compare", name, "v.csv")["pearson"] == pytest.approx(1)
+        assert answer("compare", "v.csv", name)["rows"] == 60
+        answer("report", name, "--train", "t.csv", "-t", "kind", "--out", "r.html")
+        made = decide(tmp_path / "r.html", tmp_path / "d.csv", lambda *_: ("keep", ""))
+        assert "00000" in made
+        assert made.keys() <= set(table["id"])
+    v = ls.load(tmp_path / "v.parquet")
+    shuffled = read.sample(frac=1, random_state=2)
+    rows = ls.tasks.suspects(v, shuffled["kind"], X=shuffled[["size"]], n=4)
+    assert set(rows.index) == set(table["id"][:4])
+
+
+class TestNamesOfColumns:
+    @pytest.mark.parametrize("name", ["kind", " kind "])
+    def test_are_taken_with_or_without_spaces(self, answer, table, tmp_path, name):
+        text = (tmp_path / "t.csv").read_text().replace("id,size,kind", " id , size , kind ")
+        (tmp_path / "t.csv").write_text(text)
+        where = ["t.csv", "-t", name, "--id", " id"]
+        answer("value", *where, "--out", "v.parquet", "--report", "r.html")
+        answer("report", "v.parquet", "--train", "t.csv", "-t", name)
+        made = decide(tmp_path / "r.html", tmp_path / "d.csv", lambda *_: ("drop", ""))
+        answer("apply", "t.csv", "d.csv", *where[1:], "--out", "o.csv")
+        left = (tmp_path / "o.csv").read_text().splitlines()
+        assert left == [line for line in text.splitlines() if line.split(",")[0] not in made]
+
+    def test_also_those_of_parquet(self, answer, table, tmp_path):
+        table.rename(columns={"kind": " kind "}).to_parquet(tmp_path / "t.parquet")
+        answer("value", "t.parquet", "-t", " kind ", "--id", "id", "--report", "r.html")
+        decide(tmp_path / "r.html", tmp_path / "d.csv", lambda *_: ("drop", ""))
+        answer("apply", "t.parquet", "d.csv", "-t", "kind", "--id", "id", "--out", "o.parquet")
+        assert list(pd.read_parquet(tmp_path / "o.parquet").columns) == ["id", "size", " kind "]
+
+
+def test_whole_numbers_may_have_an_exponent(answer, command, table):
+    words = ["plan", *WHERE, "--model", "tree", "--support", "nearest:30"]
+    assert answer(*words, "--budget", "7e2")["this_run"]["trainings"] == 700
+    assert answer("plan", *WHERE, "--cv", "5e0", "--seed", "1e1")["n_tests"] == 60
+    done = command(*words, "--budget", "1e999999999")
+    assert done.status == 2
+    assert "must be a whole number" in done.stderr
+
+
+def test_no_more_rows_are_offered_than_there_are(command, table, tmp_path):
+    table[4:10].to_csv(tmp_path / "t.csv", index=False)
+    assert "-n 6 lists the 6 most suspicious" in command("suspects", *WHERE).stdout
+
+
+def test_what_a_store_keeps_is_said_when_the_run_starts(command, table):
+    assert (
+        "run.db keeps trainings that take longer than reading them back"
+        in command("value", *WHERE, "--store", "run.db").stderr
+    )

@@ -58,10 +58,6 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
     return Played.of(run, graph, look, looks, tally, stopped, bench.trainer.name)
 
 
-ROOM, WORTHWHILE = 0.8, 0.1
-"""Share of the time left that a round is planned for, and the least that it adds to what there is."""
-
-
 class Tally:
     """What a run has done so far, and how long it took."""
 
@@ -90,14 +86,11 @@ class Tally:
         return f"{self.watch.elapsed:.1f} s (limit {self.settings.max_seconds:g} s)"
 
     def in_time(self, distinct: int) -> float:
-        """Trainings, with looks at them, that the limit of time has room for at the pace so far.
-
-        A round that would be cut short is lost, so not all of the room is given away; what is too little is not either.
-        """
+        """Trainings that the limit of time surely has room for, at the pace so far; none where they are too few."""
         if self.settings.max_seconds is None or not distinct:
             return np.inf
-        room = ROOM * distinct * (self.settings.max_seconds / max(self.watch.elapsed, 1e-9) - 1)
-        return room if room >= WORTHWHILE * distinct else 0.0
+        room = 0.8 * (self.settings.max_seconds / max(self.watch.elapsed, 1e-9) - 1)  # a round that is cut is lost
+        return room * distinct if room >= 0.1 else 0.0
 
     def cost(self, trainer: str, distinct: int) -> Cost:
         """The same, as a result reports it."""

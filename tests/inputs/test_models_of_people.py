@@ -106,7 +106,7 @@ class Broken(DecisionTreeClassifier):
 
 
 def test_any_error_on_all_rows_is_told_as_the_models():
-    with pytest.raises(ls.InvalidArgumentError, match="on all of X and y: RuntimeError: out of order"):
+    with pytest.raises(ls.TrainingError, match="on all of X and y: RuntimeError: out of order"):
         valued(X, Y, Broken())
 
 

@@ -19,7 +19,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils import get_tags
 
 from localshapley.arrays import AnyArray
-from localshapley.errors import InvalidArgumentError, RefusedByModelError
+from localshapley.errors import InvalidArgumentError, RefusedByModelError, TrainingError
 from localshapley.inputs.boosting import REFUSALS, Coded, library_of, open_states, tamed
 from localshapley.inputs.data import Data, are_numbers, as_array, numbers_in
 from localshapley.inputs.numbers import check_size, extremes
@@ -184,10 +184,10 @@ def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
         with caught_warnings():
             return prepared(estimator, seed, alone=len(y) < FEW_ROWS).fit(X, y)
     except Exception as error:
-        kind = "" if refuses(error) or isinstance(error, TypeError) else f"{type(error).__name__}: "
-        raise RefusedByModelError(
-            f"model {on_one_line(estimator)} cannot be trained on all of X and y: {kind}{error}{about_columns(X)}"
-        ) from error
+        what = f"model {on_one_line(estimator)} cannot be trained on all of X and y:"
+        if not (refuses(error) or isinstance(error, TypeError)):
+            raise TrainingError(f"{what} {type(error).__name__}: {error}") from error
+        raise RefusedByModelError(f"{what} {error}{about_columns(X)}") from error
 
 
 def about_columns(X: Any) -> str:

@@ -142,7 +142,7 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise LocalShapleyError(f"{str(path)!r} cannot be written: {error.strerror}.") from error
+        raise LocalShapleyError(f"{path} cannot be written: {error.strerror}.") from error
 
 
 def summarise(

@@ -99,8 +99,9 @@ def value(
     stop : `localshapley.stopping` rule, optional
         Another rule, such as ``stopping.RankStable(top=20)``; rules combine with ``&`` and ``|``.
     max_seconds : float, optional
-        Stop sampling after this time, to within a twentieth of it or one training. If even a small first round takes
-        longer, a warning says so before it starts, and the run ends with that round.
+        Stop sampling by this time, to within a twentieth of it or one training: rounds are sized to fit into what is
+        left of it. If even a small first round takes longer, a warning says so before it starts, and the run ends with
+        that round.
     empty : float, optional
         Score of the empty coalition on every test row. By default every class is equally likely, and a
         regressor predicts the mean of `y`.

@@ -24,7 +24,7 @@ LARGE = 0.13
 """Labels may be outcomes of chance if more than this share look wrong,"""
 BESIDE_SKILL = 0.5
 """and more than so many times the share that the model predicts better than the guess. With 10 % of the labels of
-Breast Cancer, digits, Iris and wine flipped, neither KNN, tree, SVM nor logistic regression come to that in ten runs."""
+Breast Cancer, digits, Iris and wine flipped, KNN, tree, SVM and logistic regression do not come to that in ten runs."""
 MANY_NUMBERS = 3
 """Whole numbers that are as many classes at least may have an order."""
 MIN_ROWS = 10

@@ -23,6 +23,9 @@ CURRENCY = rf"(?:[A-Z]{{0,2}}[$£¥\u20a0-\u20c0]|{'|'.join(CODES.split())})"
 """Signs of currencies, such as $, US$ and €, and their codes."""
 SIGNS = ("per cent", "amounts of money")
 """Signs that tell numbers from codes."""
+WITH_CURRENCY = re.compile(rf"^[-+]?\s*({CURRENCY})|({CURRENCY})$")
+FIRST_TEXTS, SOME_TEXTS = 100, 1000
+"""Texts that tell which ways to write numbers are out of the question, and what most of a column looks like."""
 YES_OR_NO = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("on", "off"))
 """Pairs of words that mean 1 and 0."""
 ISO_DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?"
@@ -69,13 +72,18 @@ def spellings_of(column: pd.Series) -> list[Spelling]:
         return _like_numbers(column)
     texts = texts_of(column).drop_duplicates()
     likely = [*_ways(texts, has_commas(column)), *(_yes_or_no(*pair) for pair in YES_OR_NO), *_dates(texts)]
-    return [way for way in likely if not np.isnan(way.read(texts)).any()]
+    return [way for way in likely if _reads(way, texts)]
 
 
 def number_spellings(column: pd.Series) -> list[Spelling]:
     """The ways in which all texts of a column can be read as amounts: neither yes and no nor dates."""
     texts = texts_of(column).drop_duplicates()
-    return [way for way in _ways(texts, has_commas(column)) if not np.isnan(way.read(texts)).any()]
+    return [way for way in _ways(texts, has_commas(column)) if _reads(way, texts)]
+
+
+def _reads(way: Spelling, texts: pd.Series) -> bool:
+    """Whether all texts are written in a way; most that are not show it in the first of them."""
+    return not any(np.isnan(way.read(part)).any() for part in (texts[:FIRST_TEXTS], texts))
 
 
 def has_commas(column: pd.Series) -> bool:
@@ -95,8 +103,10 @@ def read_numbers(column: pd.Series, ways: list[Spelling]) -> tuple[Floats, pd.Se
     if _are_moments(column):
         return _in_days(column), pd.Series(dtype=object)
     texts, there = texts_of(column), column.notna().to_numpy()
-    found = [way.read(texts) for way in ways]
-    read = next((numbers for numbers in found if not np.isnan(numbers).any()), found[0])
+    read = ways[0].read(texts)
+    if np.isnan(read).any():
+        others = (way.read(texts) for way in ways[1:])
+        read = next((found for found in others if not np.isnan(found).any()), read)
     numbers = np.full(len(column), np.nan)
     numbers[there] = read
     return numbers, texts[np.isnan(read)]
@@ -108,11 +118,12 @@ def few_words(column: pd.Series) -> pd.Series:
         return pd.Series(dtype=object)
     texts = texts_of(column)
     different = texts.drop_duplicates()
-    for way in _ways(different, has_commas(column)):
-        wrong = texts[texts.isin(different[np.isnan(way.read(different))])]
+    for way in _ways(texts, has_commas(column)):
         plainly = not way.how or way.how.startswith(SIGNS)  # other marks are as frequent in codes
-        if plainly and len(wrong) < (1 - MOSTLY) * len(texts):
-            return wrong
+        if plainly and np.isnan(way.read(_sample(texts))).mean() < 0.5:
+            wrong = texts[texts.isin(different[np.isnan(way.read(different))])]
+            if len(wrong) < (1 - MOSTLY) * len(texts):
+                return wrong
     return texts[:0]
 
 
@@ -122,7 +133,7 @@ def looks_like(column: pd.Series) -> str:
     >>> looks_like(pd.Series(["70.1 kg", "65 kg"]))
     'which look like numbers in kg (to use them as such, write plain numbers)'
     """
-    texts = texts_of(column)
+    texts = _sample(texts_of(column))
     for what, pattern, remedy in LOOKS:
         if texts.str.fullmatch(pattern).mean() > MOSTLY:
             return f"which look like {what} (to use them as such, {remedy})"
@@ -162,17 +173,23 @@ def _like_numbers(column: pd.Series) -> list[Spelling]:
 
 def _ways(texts: pd.Series, commas: bool) -> Iterator[Spelling]:
     """The ways to write amounts: plain ones, and those with the currency and per cent signs that the texts have."""
-    per_cent = bool(texts.str.endswith("%").mean() > MOSTLY)
-    found = texts.str.extract(rf"^[-+]?\s*({CURRENCY})|({CURRENCY})$")
-    currencies = set(found.to_numpy().ravel()[~found.isna().to_numpy().ravel()].tolist())
+    some = _sample(texts)
+    per_cent = bool(some.str.endswith("%").mean() > MOSTLY)
+    currencies = {found[1] or found[2] for found in map(WITH_CURRENCY.search, texts) if found}
     if not commas:
         yield PLAIN
     for marks in MARKS[-1:] if commas else MARKS:
         if len(currencies) < 2:  # euros beside dollars are not amounts of one kind
             way = _marked(*marks, currency="".join(currencies), per_cent=per_cent)
-            yield Spelling(_in_words(texts, *marks, bool(currencies), per_cent, commas), way.read)
+            if np.isnan(way.read(some)).mean() < 0.5:  # else there is no need to look at all of them
+                yield Spelling(_in_words(texts, *marks, bool(currencies), per_cent, commas), way.read)
     if commas:
         yield PLAIN
+
+
+def _sample(texts: pd.Series) -> pd.Series:
+    """Some texts from all over a long column."""
+    return texts[:: max(len(texts) // SOME_TEXTS, 1)]
 
 
 def _in_words(texts: pd.Series, thousands: str, decimal: str, money: bool, per_cent: bool, commas: bool) -> str:

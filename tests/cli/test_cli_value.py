@@ -247,7 +247,8 @@ class TestWhatIsMadeOfColumns:
         (tmp_path / "t.csv").write_text("size;answer\n" + rows)
         document = answer("value", "t.csv", "-t", "answer")
         assert {row["label"] for row in document["rows"]} == {"yes", "no"}
-        assert document["preparation"] == ["1 column of numbers scaled to mean 0 and deviation 1"]
+        scaled = "1 column of numbers scaled to mean 0 and deviation 1"
+        assert document["preparation"] == [scaled, "t.csv read with decimal commas"]
 
     def test_a_column_that_names_rows_is_pointed_out(self, answer, tmp_path):
         rows = "".join(f"{1000 + i},{i % 7},{'yes' if i % 7 > 3 else 'no'}\n" for i in range(60))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
-from localshapley.inputs.answers import check_answer, equal_columns, is_accident
+from localshapley.inputs.answers import check_answer, equal_columns, is_accident, recoded_columns
 
 rng = np.random.default_rng(0)
 Z = rng.permutation(np.repeat([0, 1], 20))
@@ -59,6 +59,39 @@ def test_a_frame_of_polars():
 def test_what_is_less_sure_is_noted(X, y, message):
     for v in (ls.value(X[:30], y[:30], X[30:], y[30:], model="knn"), ls.value(X, y, model="knn", cv=2)):
         assert re.match(message, v.notes[0])
+
+
+class TestColumnsInOtherWords:
+    WORDS = np.where(Z == 1, "approved", "rejected")
+
+    @pytest.mark.parametrize(
+        ("X", "y"),
+        [
+            (TABLE[["a"]].assign(w=WORDS), Z),
+            (TABLE[["a"]].assign(w=pd.Categorical(WORDS)), Z),
+            (TABLE[["a"]].assign(w=7.5 - 3 * Z), WORDS),
+            (np.column_stack([TABLE["a"], 1 - Z]), Z),
+        ],
+        ids=["words", "categories", "numbers", "array"],
+    )
+    def test_are_found(self, X, y):
+        name = "'w'" if isinstance(X, pd.DataFrame) else "1"
+        told = [f"column {name} of X equals y in other words: models are given the answer; leave it out."]
+        assert check_answer(X, y, y) == told
+        assert recoded_columns(X, y) == [1]
+
+    def test_each_row_counts(self):
+        for row in range(40):
+            X = np.column_stack([Z, 5 - Z])
+            X[row, 0] = 9
+            assert recoded_columns(X, Z) == recoded_columns(pd.DataFrame(X), Z) == [1]
+
+    def test_gaps_and_amounts_and_few_rows_are_none(self):
+        gaps = pd.DataFrame({"w": pd.Series(self.WORDS).where(np.arange(40) > 0)})
+        assert recoded_columns(gaps, Z) == []
+        assert recoded_columns(np.arange(40.0)[:, None] ** 2, np.arange(40)) == []
+        assert recoded_columns(1 - Z[:8, None], Z[:8]) == []
+        assert recoded_columns(pd.DataFrame({"w": [[1]] * 40}), Z) == []
 
 
 def test_accidents_are_no_answers():

@@ -79,6 +79,29 @@ def test_commas_between_thousands_are_not_decimal(tmp_path, cells, read):
     assert table["a"].tolist() == read
 
 
+class TestDecimalCommas:
+    @pytest.mark.parametrize("cells", [["36,33", "5"], ["1.234,5", "2.000,75"], ["36,33 €", "5 €"]])
+    def test_are_told_and_kept_with_the_table(self, tmp_path, cells):
+        notes = []
+        table = read_table(written(tmp_path, "a;b\n" + "".join(f"{cell};1.112\n" for cell in cells)), notes=notes)
+        assert notes == ["t.csv read with decimal commas"]
+        assert table.attrs["decimal"] == ","
+        assert table["b"].tolist() == ["1.112", "1.112"]  # what dots mean is for others to say
+
+    def test_four_decimals_are_no_thousands(self, tmp_path):
+        table = read_table(written(tmp_path, "a;b\n1.2345;x\n36,33;y\n"))
+        assert "decimal" not in table.attrs
+
+    def test_of_another_table_hold_here_too(self, tmp_path):
+        train = read_table(written(tmp_path, "a;b;c\n1,25;x;1\n3,250;7;2\n"))
+        notes = []
+        test = read_table(written(tmp_path, "a;b;c\n3,250;7;1,5\n2,250;;2\n"), like=train, notes=notes)
+        assert test["a"].tolist() == [3.25, 2.25]
+        assert test["b"].tolist()[0] == "7"
+        assert test["c"].tolist() == [1.5, 2]
+        assert notes == []
+
+
 class TestNamesThatRepeat:
     @pytest.mark.parametrize("header", ["a,label,label", "a,label,label ", 'a,"label", label'])
     def test_of_the_target_are_refused(self, tmp_path, header):

@@ -54,7 +54,12 @@ def test_suspects_are_counted_by_class(hundred):
     [
         (NEAR, range(4), "no better than a constant guess"),
         (None, range(4), None),
-        (GOOD, range(20), None),
+        (GOOD, range(15), None),
+        (GOOD, range(16), "16 of 100 labels (16 %) look wrong, which is much where the model is right about 90 %"),
+        (replace(GOOD, guess=0.4), range(20), None),
+        (replace(GOOD, guess=0.8), range(13), None),
+        (replace(GOOD, guess=0.8), range(14), "cannot be told from wrong ones"),
+        (replace(GOOD, score="r2"), range(16), None),
         (GOOD, range(21), "21 of 100 rows (21 %) are suspected, more than a fifth"),
         (GOOD, range(80, 86), None),
         (GOOD, range(80, 87), "35 % of the rows labelled 'b' (7 of 20)"),
@@ -99,6 +104,35 @@ def test_labels_that_cannot_be_learnt_are_warned_of():
     words = [str(warning.message) for warning in told]
     assert any("no better than a constant guess" in text for text in words)
     assert any("nothing is known about which are wrong" in text for text in words)
+
+
+class TestOutcomesOfChance:
+    @pytest.mark.parametrize("seed", range(3))
+    def test_are_cautioned_of(self, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(600, 2))
+        y = (rng.random(600) < 1 / (1 + np.exp(-1.3 * X[:, 0]))).astype(int)  # bought or not
+        v = ls.value(X, y, cv=5, model="logistic", support=ls.supports.Nearest(5))
+        with pytest.warns(LocalShapleyWarning, match=r"outcomes of chance .* cannot be told from wrong ones"):
+            tasks.suspects(v, y, X=X)
+
+    def test_ratings_are_better_predicted_as_numbers(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(300, 2))
+        y = np.clip(np.round(3 + X[:, 0] + rng.normal(size=300)), 1, 5).astype(int)
+        v = ls.value(X, y, cv=5, model="knn")
+        with pytest.warns(LocalShapleyWarning, match="--task regression"):
+            tasks.suspects(v, y, X=X)
+
+    @pytest.mark.parametrize("name", ["breast_cancer", "iris"])
+    @pytest.mark.parametrize("share", [0.05, 0.1])
+    def test_a_tenth_of_wrong_labels_is_no_such_case(self, name, share):
+        X, y, _, _, _ = ls.datasets.load(name)
+        rng = np.random.default_rng(1)
+        wrong = rng.choice(len(y), round(share * len(y)), replace=False)
+        y[wrong] = (y[wrong] + 1) % (y.max() + 1)
+        v = ls.value(X, y, cv=5, model="knn")
+        assert tasks.verdict(v, y, tasks.suspects(v, y, X=X)).cautions == []
 
 
 def test_without_rows_other_test_rows_are_allowed_for():
@@ -206,7 +240,9 @@ def flipped():
     y[wrong] = 1 - y[wrong]
     model = DecisionTreeClassifier(random_state=0)
     v = ls.value(X, y, X_test, y_test, model=model, support=ls.supports.Nearest(10))
-    return v, tasks.suspects(v, y, X=X), (X, y, X_test, y_test), model
+    with pytest.warns(LocalShapleyWarning, match="look wrong, which is much"):
+        found = tasks.suspects(v, y, X=X)
+    return v, found, (X, y, X_test, y_test), model
 
 
 class TestMending:

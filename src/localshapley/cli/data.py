@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from localshapley.arrays import AnyArray, Floats
 
 TASKS = ("auto", "classification", "regression")
+MANY_CLASSES = 10
+"""Whole numbers that are more classes than this may be amounts, which is pointed out."""
 
 
 @dataclass
@@ -99,7 +101,7 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
     """Prepare the rows for the model; `notes` say what was made of the files."""
     import pandas as pd
 
-    from localshapley.inputs.preparing import labels_of, prepare
+    from localshapley.inputs.preparing import prepare
 
     if run.no_prepare and run.category:
         raise InvalidArgumentError("--category is part of the preparation, which --no-prepare leaves out; drop one.")
@@ -109,34 +111,74 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
     rows = train.drop(columns=left_out)
     if rows.shape[1] == 0:
         raise LocalShapleyError(f"{run.train} has no columns left to learn from besides {', '.join(left_out)}.")
-    test_rows = None if test is None else test[rows.columns]
-    y_test = None
-    if test is not None:
-        y_test = labels_of(test[run.target])[0].astype(y.dtype if y.dtype.kind != "U" else str)
+    y_test = None if test is None else _test_labels(test, train, y, run)
+    test_rows = None if test is None else test[rows.columns.intersection(test.columns)]
+    if run.no_prepare and test_rows is not None:
+        _check_columns(run, rows.columns, test_rows)
+        test_rows = test_rows.reset_index(drop=True)
     X, X_test, steps = rows, test_rows, ["nothing: the model gets the table as it is (--no-prepare)"]
     if not run.no_prepare:
         notes += _answers(rows, y)
-        prepared = prepare(rows, test_rows, run.category or ())
+        prepared = prepare(rows, test_rows, run.category or (), *_test_name(run))
         X = pd.DataFrame(prepared.X, index=rows.index, columns=prepared.names)
         X_test = None if prepared.X_test is None else pd.DataFrame(prepared.X_test, columns=prepared.names)
         steps = prepared.steps
-    if y.dtype.kind != "U" and not pd.api.types.is_numeric_dtype(train[run.target]):
-        notes.append(
-            f"the target {run.target!r} read as numbers, such as {y.tolist()[0]} for {train[run.target].iloc[0]!r}"
-        )
-    if regression and run.task == "auto" and y.dtype.kind in "iu":
-        notes.append(f"the target {run.target!r} treated as amounts; if they are classes: --task classification")
+    notes += _about_target(train[run.target], y, regression, run)
     return Data(rows, X, y, X_test, y_test, owner, regression, steps + notes, table, prepared=not run.no_prepare)
+
+
+def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: Run) -> list[str]:
+    """What to say of how the target was read, and of what it was taken for."""
+    import numpy as np
+    import pandas as pd
+
+    from localshapley.inputs.spelling import spelt_alike
+
+    notes, name = list[str](), f"the target {run.target!r}"
+    if y.dtype.kind != "U" and not pd.api.types.is_numeric_dtype(column):
+        notes.append(f"{name} read as numbers, such as {y.tolist()[0]} for {column.iloc[0]!r}")
+    if run.task == "auto" and y.dtype.kind in "iu":
+        n = len(np.unique(y))
+        if regression:
+            notes.append(f"{name} treated as amounts; if they are classes: --task classification")
+        elif n > MANY_CLASSES:
+            notes.append(f"{name} treated as {n} classes; if they are amounts: --task regression")
+    alike = spelt_alike(y) if y.dtype.kind == "U" else []
+    if alike:
+        notes.append(f"{name} has {' and '.join(map(repr, alike))}, classes that differ in case only")
+    return notes
+
+
+def _test_name(run: Run) -> list[str]:
+    """What messages call the test rows where they have a file of their own."""
+    return [] if run.test is None else [str(run.test)]
+
+
+def _test_labels(test: pd.DataFrame, train: pd.DataFrame, y: AnyArray, run: Run) -> AnyArray:
+    """The labels of the test rows, read as those of the training rows are."""
+    from localshapley.inputs.preparing import labels_of
+
+    found = labels_of(test[run.target], train[run.target], *_test_name(run))[0]
+    return found.astype(str) if y.dtype.kind == "U" else found.astype(bool) if y.dtype.kind == "b" else found
+
+
+def _check_columns(run: Run, needed: pd.Index, test: pd.DataFrame) -> None:
+    missing = needed.difference(test.columns, sort=False)
+    if len(missing):
+        raise LocalShapleyError(
+            f"{run.test} lacks the column {missing[0]!r} of {run.train}; both need the same columns."
+        )
 
 
 def _answers(rows: pd.DataFrame, y: AnyArray) -> list[str]:
     """What to say of columns that equal the target, which nobody sees any more once they are scaled."""
-    from localshapley.inputs.answers import equal_columns, is_accident
+    from localshapley.inputs.answers import find_answers
 
-    found = rows.columns[equal_columns(rows, y)].tolist()
-    if not found or is_accident(y, rows.shape[1]):
+    found, how = find_answers(rows, y)
+    if not found:
         return []
-    return [f"{found[0]!r} equals the target: models are given the answer; leave it out (--drop {found[0]})"]
+    name = rows.columns[found[0]]
+    return [f"{name!r} equals the target{how}: models are given the answer; leave it out (--drop {name})"]
 
 
 def _parted(run: Run, train: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
@@ -146,13 +188,10 @@ def _parted(run: Run, train: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFra
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
         raise InvalidArgumentError(f"{options} cannot be combined; give only one of them.")
     if run.test is not None:
-        test = read_table(run.test, run.encoding, **_how(run, notes))
-        needed = train.columns.difference([run.owner, *(run.drop or [])], sort=False)
-        missing = needed.difference(test.columns, sort=False)
-        if len(missing):
-            raise LocalShapleyError(
-                f"{run.test} lacks the column {missing[0]!r} of {run.train}; both need the same columns."
-            )
+        test = read_table(run.test, run.encoding, **_how(run, notes), like=train)
+        _check_columns(run, train.columns.intersection([run.target]), test)
+        if run.id in test.columns:
+            test = test.set_index(run.id)  # for messages
         return train, _with_target(test, run.test, run.target, notes) if run.drop_missing_target else test
     return (train, None) if run.test_size is None else _split(train, run)
 

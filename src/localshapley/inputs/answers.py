@@ -14,6 +14,8 @@ from localshapley.errors import InvalidArgumentError
 
 FIRST_ROWS = 16
 """Rows that tell nearly all columns from `y`."""
+MAX_RECODED = 20
+"""With more classes than this, labels may be amounts, and a column that tells them apart a measurement."""
 CHANCE = 1e-6
 """A column is `y` by accident if any column, shuffled, would equal it with more than this probability."""
 
@@ -32,7 +34,7 @@ def check_answer(X: Any, labels: AnyArray, y: Any) -> list[str]:
     """
     equal = [] if sparse.issparse(X) else equal_columns(X, labels)
     if not equal:
-        return []
+        return _note_on_recoded(X, labels)
     own, names = _name_of(y), X.columns[equal].tolist() if isinstance(X, pd.DataFrame) else []
     accident = is_accident(labels, X.shape[1])
     if names and (own in names or (own is None and not accident)):
@@ -44,6 +46,58 @@ def check_answer(X: Any, labels: AnyArray, y: Any) -> list[str]:
     if accident:
         return []
     return [f"column {(names or equal)[0]!r} of X equals y: models are given the answer; leave it out."]
+
+
+def _note_on_recoded(X: Any, labels: AnyArray) -> list[str]:
+    """The note on a column that has another word for each class; who has made it may mean it, so it is no error."""
+    found, how = ([], "") if sparse.issparse(X) else find_answers(X, labels)
+    if not found:
+        return []
+    name = X.columns.tolist()[found[0]] if isinstance(X, pd.DataFrame) else found[0]
+    return [f"column {name!r} of X equals y{how}: models are given the answer; leave it out."]
+
+
+def find_answers(X: Any, labels: AnyArray) -> tuple[list[int], str]:
+    """Positions of columns that equal the labels, else of those that only call classes by other names; and how."""
+    equal = equal_columns(X, labels)
+    if equal:
+        return ([], "") if is_accident(labels, X.shape[1]) else (equal, "")
+    recoded = recoded_columns(X, labels)
+    return (recoded, " in other words") if recoded else ([], "")
+
+
+def recoded_columns(X: Any, labels: AnyArray) -> list[int]:
+    """Positions of the columns that have one value for each class and another one for each other class.
+
+    >>> recoded_columns(np.array([[5, 1], [9, 0], [5, 1]] * 20), np.array(["no", "yes", "no"] * 20))
+    [0, 1]
+    """
+    codes, classes = pd.factorize(labels)
+    n_orders = gammaln(len(classes) + 1)  # names that classes can be given
+    if not 2 <= len(classes) <= MAX_RECODED or is_accident(labels, X.shape[1] * np.exp(n_orders)):
+        return []
+    if isinstance(X, pd.DataFrame):
+        return [i for i in range(X.shape[1]) if _is_recoded(X.iloc[:, i], codes)]
+    first, codes_of_first = X[:FIRST_ROWS], codes[:FIRST_ROWS]
+    seen = np.unique(codes_of_first, return_index=True)[1]  # the first row of each class
+    likely = (first == first[seen][codes_of_first]).all(axis=0)
+    return [i for i in np.flatnonzero(likely).tolist() if _is_recoded(X[:, i], codes)]
+
+
+def _is_recoded(column: Any, codes: AnyArray) -> bool:
+    """Whether values come for the first time, and again, where classes do."""
+    stop = FIRST_ROWS
+    while True:
+        cells = column.iloc[:stop] if isinstance(column, pd.Series) else column[:stop]
+        try:
+            found = pd.factorize(cells)[0]
+        except TypeError:  # lists and other things that cannot be told apart by a hash
+            return False
+        if not np.array_equal(found, codes[:stop]):
+            return False
+        if stop >= len(codes):
+            return True
+        stop *= 4
 
 
 def _name_of(y: Any) -> Any:
@@ -75,7 +129,7 @@ def _is_equal(column: Any, labels: AnyArray) -> bool:
     return True
 
 
-def is_accident(labels: AnyArray, n_columns: int) -> bool:
+def is_accident(labels: AnyArray, n_columns: float) -> bool:
     """Whether one of so many columns may equal the labels by chance, as 0 and 1 in five rows do.
 
     There are `n! / (n_1! n_2! ...)` orders of `n` labels of which `n_1`, `n_2`, ... are equal.

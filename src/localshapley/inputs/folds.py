@@ -8,6 +8,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.spelling import look_like_numbers
 
 Fold: TypeAlias = tuple[Ints, Ints]
 """Training rows and test rows, ascending."""
@@ -26,9 +27,12 @@ def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fol
             labels, counts = np.unique(y, return_counts=True)
             if counts.min() < 2:
                 rare = labels.tolist()[counts.argmin()]
+                amounts = (
+                    " If these are amounts and no classes, use a regressor (on the command line, --task regression)."
+                )
                 raise InvalidArgumentError(
                     f"cv needs two rows of every class, one to learn from and one to test on; y has {rare!r} once. "
-                    "Drop the row, or join rare classes."
+                    f"Drop the row, or join rare classes.{amounts if look_like_numbers(labels) else ''}"
                 )
         cv = _dealt(int(cv), y if classifier else np.zeros(n_rows), seed)
     given = cv

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,17 @@ from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import LocalShapleyError
 from localshapley.inputs.data import are_amounts
 from localshapley.inputs.numbers import check_size
+from localshapley.inputs.spelling import (
+    PLAIN,
+    Spelling,
+    few_words,
+    has_commas,
+    looks_like,
+    number_spellings,
+    read_numbers,
+    spellings_of,
+    spelt_alike,
+)
 from localshapley.inputs.tables import distinct
 from localshapley.inputs.texts import MAX_DIRECTIONS, Directions, are_texts
 from localshapley.wording import counted
@@ -24,14 +35,12 @@ MAX_CATEGORIES = 50
 """Maximum number of categories of a column that get a feature of their own; the rarest others share one."""
 FREE_TEXT = 0.5
 """A column of other words with more different ones than this share of its rows identifies rows, and is left out."""
-MOSTLY = 0.8
-"""A column of which more than this share are numbers is a column of numbers, with mistakes."""
-DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?"
-"""Dates as ISO 8601 writes them, with or without a time. Others could be read in two ways."""
-YES_OR_NO = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("on", "off"))
-"""Pairs of words that mean 1 and 0."""
-SPELLINGS = ((",", r"\."), ("[ \u00a0\u202f]", r"\."), ("['\u2019]", r"\."), (r"\.", ","))
-"""Patterns of what separates thousands, and decimals: 1,234.5 and 1 234.5 and 1'234.5 and 1.234,5."""
+FEW_CATEGORIES = 10
+"""With more categories than this, those that look like numbers are pointed out."""
+MOSTLY_UNKNOWN = 0.5
+"""If more than this share of the test cells have a category that the training rows lack, this is pointed out."""
+MAX_LISTED = 20
+"""Number of columns that a line names."""
 
 
 @dataclass
@@ -54,72 +63,157 @@ class Prepared:
     steps: list[str] = field(default_factory=list)
 
 
-def prepare(train: pd.DataFrame, test: pd.DataFrame | None = None, categories: Sequence[str] = ()) -> Prepared:
+@dataclass
+class _Columns:
+    """What columns hold: numbers with the ways to read them, categories, texts; and what to say of the others."""
+
+    numbers: dict[str, list[Spelling]] = field(default_factory=dict)
+    words: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are used."""
+        return [*self.numbers, *self.words, *self.texts]
+
+
+def prepare(
+    train: pd.DataFrame,
+    test: pd.DataFrame | None = None,
+    categories: Sequence[str] = (),
+    test_name: str = "the test rows",
+) -> Prepared:
     """Fill gaps, scale numbers, give each category a feature, and texts a few, all learnt from training rows.
 
     Parameters
     ----------
-    train, test : DataFrames with the same columns
+    train, test : DataFrames
+        Test rows may lack columns that are left out.
     categories : column names
         Numbers that are codes and not amounts.
+    test_name : str
+        What messages call the test rows, such as the name of their file.
     """
-    numbers, words, texts, steps, spelt = [], [], [], [], dict[str, list[str]]()
+    columns = _sorted_out(train, test, categories)
+    lacking = [] if test is None else [name for name in columns.names if name not in test.columns]
+    if lacking:
+        raise LocalShapleyError(
+            f"{test_name} lacks the column {lacking[0]!r} of the training rows; both need the same columns."
+        )
+    tables = [_typed(train, columns)] + ([] if test is None else [_typed(test, columns, test_name)])
+    for name in columns.numbers:
+        check_size(f"column {name!r}", tables[0][name].to_numpy())
+    transformer = _transformer(columns)
+    X = transformer.fit_transform(tables[0])
+    X_test = transformer.transform(tables[1]) if test is not None else None
+    steps = [*_done(train, tables[0], columns), *columns.steps, *_about_words(columns.words, *tables)]
+    return Prepared(np.asarray(X, dtype=np.float64), X_test, _features(transformer, columns), steps)
+
+
+def _sorted_out(train: pd.DataFrame, test: pd.DataFrame | None, categories: Sequence[str]) -> _Columns:
+    """What the columns of the training rows hold."""
+    out = _Columns()
     for name in train.columns:
         column = train[name]
-        found, how = (None, "") if name in categories or column.isna().all() else _as_numbers(column)
-        if how == "yes or no" and test is not None and _as_numbers(test[name])[0] is None:
-            found = None  # a third word in the test rows is a category like the two
+        ways = [] if name in categories or column.isna().all() else spellings_of(column)
+        if ways and ways[0].how == "yes or no" and test is not None and name in test.columns:
+            ways = [] if len(read_numbers(test[name], ways)[1]) else ways  # a third word is a category like the two
         if column.isna().all():
-            steps.append(f"left out {name!r}: it is empty")
-        elif found is not None:
-            numbers.append(name)
-            spelt.setdefault(how, []).append(name)
+            out.steps.append(f"left out {name!r}: it is empty")
+        elif ways:
+            out.numbers[name] = ways
             if pd.api.types.is_integer_dtype(column) and column.is_unique and len(column) > MAX_CATEGORIES:
-                steps.append(
+                out.steps.append(
                     f"{name!r} is different in every row and was used as a feature; if it names rows, give it as the id"
                 )
-        elif name not in categories and _is_text(column):
-            texts.append(name)
-        elif name not in categories and column.nunique() > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
-            steps.append(f"left out {name!r}: {column.nunique():,} different texts in {len(column):,} rows")
+        elif name in categories:
+            out.words.append(name)
         else:
-            words.append(name)
-    if not numbers and not words and not texts:
-        raise LocalShapleyError("no column is left to learn from: " + "; ".join(steps) + ".")
+            _sort_words(column, out)
+    if not out.names:
+        raise LocalShapleyError("no column is left to learn from: " + "; ".join(out.steps) + ".")
+    return out
+
+
+def _sort_words(column: pd.Series, out: _Columns) -> None:
+    """Say whether a column of words holds texts, categories or what identifies rows; mistyped numbers are refused."""
+    wrong = few_words(column)
+    if len(wrong):
+        raise LocalShapleyError(
+            f"column {column.name!r} holds numbers except in {counted(len(wrong), 'row')}, first {wrong.iloc[0]!r} in "
+            f"row {wrong.index[0]}; fix or empty these cells, or, if they are codes, give the column as a category "
+            f"(on the command line, --category {column.name})."
+        )
+    n, like = column.nunique(), looks_like(column)
+    if not like and _is_text(column):
+        out.texts.append(str(column.name))
+    elif n > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
+        described = f"{n:,} different texts in {len(column):,} rows" + (f", {like}" if like else "")
+        out.steps.append(f"left out {column.name!r}: {described}")
+    else:
+        out.words.append(str(column.name))
+        if like and n > FEW_CATEGORIES:
+            out.steps.append(f"{column.name!r} used as categories, {like}")
+
+
+def _transformer(columns: _Columns) -> ColumnTransformer:
+    """What makes numbers of the columns."""
     encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
-    tables = [_typed(table, numbers, words, texts) for table in (train, test) if table is not None]
-    gaps = {name: int(tables[0][name].isna().sum()) for name in tables[0].columns}
-    transformer = ColumnTransformer(
+    missing = SimpleImputer(strategy="constant", fill_value="(missing)")
+    return ColumnTransformer(
         [
-            ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), numbers),
-            ("words", make_pipeline(SimpleImputer(strategy="constant", fill_value="(missing)"), encoder), words),
-            *((f"text {name}", Directions(), name) for name in texts),
+            ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), list(columns.numbers)),
+            ("words", make_pipeline(missing, encoder), columns.words),
+            *((f"text {name}", Directions(), name) for name in columns.texts),
         ],
         sparse_threshold=0,
         verbose_feature_names_out=False,
     )
-    for name in numbers:
-        check_size(f"column {name!r}", tables[0][name].to_numpy())
-    X = transformer.fit_transform(tables[0])
-    X_test = transformer.transform(tables[1]) if test is not None else None
-    filled = [name for name in numbers if gaps[name]]
+
+
+def _features(transformer: ColumnTransformer, columns: _Columns) -> list[str]:
+    """The names of the features."""
+    features = list(columns.numbers)
+    if columns.words:
+        features += list(transformer.named_transformers_["words"][-1].get_feature_names_out(columns.words))
+    for name in columns.texts:
+        made = transformer.named_transformers_[f"text {name}"].get_feature_names_out()
+        features += [f"{name}_{number}" for number in made]
+    return distinct(features)
+
+
+def _done(train: pd.DataFrame, typed: pd.DataFrame, columns: _Columns) -> list[str]:
+    """What was done to the columns that are used."""
+    numbers, words, texts = list(columns.numbers), columns.words, columns.texts
+    filled = [name for name in numbers if typed[name].isna().any()]
     done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
     done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
-    done += [_about_categories(tables[0][words])] if words else []
-    done += (
-        [f"{_listed(texts)} as what the words differ in most, at most {MAX_DIRECTIONS} numbers for a column"]
-        if texts
-        else []
-    )
-    done += [f"{_listed(names)} read as numbers ({how})" for how, names in spelt.items() if how]
-    features = list(numbers)
-    if words:
-        features += list(transformer.named_transformers_["words"][-1].get_feature_names_out(words))
-    for name in texts:
-        features += [
-            f"{name}_{number}" for number in transformer.named_transformers_[f"text {name}"].get_feature_names_out()
-        ]
-    return Prepared(np.asarray(X, dtype=np.float64), X_test, distinct(features), done + steps)
+    done += [_about_categories(typed[words])] if words else []
+    if texts:
+        most = f"at most {MAX_DIRECTIONS} numbers for a column"
+        done.append(f"{_listed(texts)} as what the words differ in most, {most}")
+    spelt = dict[str, list[str]]()
+    for name, ways in columns.numbers.items():
+        if not pd.api.types.is_numeric_dtype(train[name]):
+            spelt.setdefault(ways[0].how, []).append(name)
+    return done + [f"{_listed(names)} read as numbers ({how})" for how, names in spelt.items() if how]
+
+
+def _about_words(words: list[str], train: pd.DataFrame, test: pd.DataFrame | None = None) -> Iterator[str]:
+    """What to say of categories that are probably one, and of those that only test rows have."""
+    for name in words:
+        known = train[name].dropna().unique()
+        alike = spelt_alike(known)
+        if alike:
+            yield f"{name!r} has {' and '.join(map(repr, alike))}, categories that differ in case or spaces only"
+        cells = pd.Series(dtype=object) if test is None else test[name].dropna()
+        unknown = ~cells.isin(known)
+        if unknown.sum() > MOSTLY_UNKNOWN * len(cells):
+            yield (
+                f"{int(unknown.sum()):,} of {len(cells):,} test rows have a category in {name!r} that no training row "
+                f"has, first {cells[unknown].iloc[0]!r}"
+            )
 
 
 def _is_text(column: pd.Series) -> bool:
@@ -138,116 +232,87 @@ def _about_categories(table: pd.DataFrame) -> str:
     )
 
 
-def _as_numbers(column: pd.Series) -> tuple[pd.Series | None, str]:
-    """The column as floats (None if it holds words), and how they were spelt if not plainly.
-
-    Numbers with a few words among them are refused.
-    """
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        return column.astype("float64"), ""
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        return column.astype("int64").where(column.notna()).astype("float64"), ""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return None, ""
-    given = column.dropna().astype(str)
-    read = pd.to_numeric(given, errors="coerce")
-    wrong = given[read.isna()]
-    if len(wrong) == 0:
-        return pd.to_numeric(column, errors="coerce").astype("float64"), ""
-    for reader in (_yes_or_no, spelt_numbers, _dates):
-        found, how = reader(given)
-        if found is not None:
-            numbers = pd.Series(np.nan, index=column.index)
-            numbers[column.notna().to_numpy()] = found.to_numpy()
-            return numbers, how
-    if len(wrong) < (1 - MOSTLY) * len(given):
-        raise LocalShapleyError(
-            f"column {column.name!r} holds numbers except in {counted(len(wrong), 'row')}, first {wrong.iloc[0]!r} in "
-            f"row {wrong.index[0]}; fix or empty these cells, or, if they are codes, give the column as a category "
-            f"(on the command line, --category {column.name})."
-        )
-    return None, ""
-
-
-def _yes_or_no(texts: pd.Series) -> tuple[pd.Series | None, str]:
-    """Texts that are all one of two such words as 1 and 0."""
-    words = texts.str.strip().str.casefold()
-    for yes, no in YES_OR_NO:
-        if words.isin((yes, no)).all():
-            return (words == yes).astype("float64"), "yes or no"
-    return None, ""
-
-
-def _dates(texts: pd.Series) -> tuple[pd.Series | None, str]:
-    """Texts that are all dates as days."""
-    if not texts.str.strip().str.fullmatch(DATE).all():
-        return None, ""
-    read = pd.to_datetime(texts.str.strip(), format="ISO8601", utc=True, errors="coerce")
-    return (None, "") if read.isna().any() else ((read - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1), "dates")
-
-
-def spelt_numbers(texts: pd.Series) -> tuple[pd.Series | None, str]:
-    """Texts that are all numbers with per cent signs, thousands separators or decimal commas, and which of these.
-
-    >>> found, how = spelt_numbers(pd.Series(["1,200.5", "-300"]))
-    >>> found.tolist(), how
-    ([1200.5, -300.0], 'thousands separators')
-    """
-    body = texts.str.strip()
-    signs = ["per cent"] if body.str.endswith("%").all() else []
-    body = body.str.removesuffix("%").str.strip() if signs else body
-    for thousands, decimal in SPELLINGS:
-        if body.str.fullmatch(rf"[-+]?(\d+|[1-9]\d{{0,2}}({thousands}\d{{3}})+)({decimal}\d+)?").all():
-            signs += ["thousands separators"] if body.str.contains(rf"\d{thousands}\d{{3}}(?!\d)").any() else []
-            signs += ["decimal commas"] if decimal == "," and body.str.contains(",").any() else []
-            plain = body.str.replace(thousands, "", regex=True).str.replace(decimal, ".", regex=True)
-            return plain.astype("float64"), " and ".join(signs)
-    return None, ""
-
-
-def _typed(table: pd.DataFrame, numbers: list[str], words: list[str], texts: list[str]) -> pd.DataFrame:
+def _typed(table: pd.DataFrame, columns: _Columns, test_name: str | None = None) -> pd.DataFrame:
+    """The columns that are used, as floats and as texts."""
     out = {}
-    for name in numbers:
-        column, _ = _as_numbers(table[name])
-        if column is None:
-            raise LocalShapleyError(f"column {name!r} holds numbers in the training rows and words in the test rows.")
-        out[name] = column.replace([np.inf, -np.inf], np.nan)
-    for name in words:
-        out[name] = table[name].astype(object).where(table[name].notna(), None).map(str, na_action="ignore")
-    for name in texts:
-        out[name] = table[name].astype(object).where(table[name].notna(), "").map(str)
+    for name, ways in columns.numbers.items():
+        numbers, wrong = read_numbers(table[name], ways)
+        if len(wrong):
+            raise LocalShapleyError(_misread(f"column {name!r}", wrong, test_name or "the table", name))
+        out[name] = np.where(np.isinf(numbers), np.nan, numbers)
+    for name in columns.words:
+        cells = _without_fractions(table[name])
+        out[name] = cells.astype(object).where(cells.notna(), None).map(str, na_action="ignore").to_numpy(object)
+    for name in columns.texts:
+        out[name] = table[name].astype(object).where(table[name].notna(), "").map(str).to_numpy(object)
     return pd.DataFrame(out, index=table.index)
+
+
+def _misread(what: str, wrong: pd.Series, where: str, category: str | None = None) -> str:
+    """What to say of cells that are not written as in the training rows."""
+    remedy = f", or give the column as a category (on the command line, --category {category})" if category else ""
+    return (
+        f"{what} holds numbers in the training rows, but {where} has {counted(len(wrong), 'other cell')}, first "
+        f"{wrong.iloc[0]!r} in row {wrong.index[0]}; write them as in the training rows, or empty them{remedy}."
+    )
+
+
+def _without_fractions(column: pd.Series) -> pd.Series:
+    """Codes that a gap turned into floats as whole numbers again, so that 7.0 is the category 7."""
+    if not pd.api.types.is_float_dtype(column):
+        return column
+    numbers = column.astype("float64")
+    is_whole = bool((numbers.dropna() % 1 == 0).all()) and bool((numbers.abs().dropna() < 2**53).all())
+    return numbers.astype("Int64") if is_whole else column
 
 
 def _columns(names: list[str]) -> str:
     return "1 column" if len(names) == 1 else f"{len(names)} columns"
 
 
-def _listed(names: list[str], most: int = 4) -> str:
+def _listed(names: list[str], most: int = MAX_LISTED) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(map(repr, names[:most])) + more
 
 
-def labels_of(column: pd.Series) -> tuple[AnyArray, bool]:
-    """Labels or numbers to predict, and whether they are numbers."""
+def labels_of(column: pd.Series, like: pd.Series | None = None, where: str = "") -> tuple[AnyArray, bool]:
+    """Labels or numbers to predict, and whether they are numbers.
+
+    Parameters
+    ----------
+    column : Series
+    like : Series, optional
+        The labels of the training rows, which tell how numbers are written.
+    where : str, optional
+        The file that the column is from, where messages should name it.
+    """
+    what = f"the target {column.name!r}" + (f" of {where}" if where else "")
     missing = column.index[column.isna()]
     if len(missing):
         raise LocalShapleyError(
-            f"the target {column.name!r} is missing in {counted(len(missing), 'row')}, first in row {missing[0]}; "
+            f"{what} is missing in {counted(len(missing), 'row')}, first in row {missing[0]}; "
             "fill it in, or leave these rows out (--drop-missing-target). Cells that read NA, null or None are "
             "missing, too; if that is a class, let only empty cells be missing (--na '')."
         )
     if column.dtype.kind in "mM":
-        raise LocalShapleyError(
-            f"the target {column.name!r} holds dates or times; write numbers to predict, such as days since a date."
-        )
-    if not pd.api.types.is_numeric_dtype(column):
-        texts = column.astype(str).str.strip()  # spaces do not make another class
-        spelt = None if isinstance(column.dtype, pd.CategoricalDtype) else spelt_numbers(texts)[0]
-        if spelt is None or pd.to_numeric(texts, errors="coerce").notna().all():
-            return texts.to_numpy(dtype=str), False
-        column = spelt
-    numbers = column.to_numpy()
+        raise LocalShapleyError(f"{what} holds dates or times; write numbers to predict, such as days since a date.")
+    ways = _ways_of_target(column if like is None else like)
+    if ways is None:  # spaces do not make another class
+        return _without_fractions(column).astype(str).str.strip().to_numpy(dtype=str), False
+    numbers, wrong = read_numbers(column, ways)
+    if len(wrong):
+        raise LocalShapleyError(_misread(f"the target {column.name!r}", wrong, where or "the table"))
+    if pd.api.types.is_numeric_dtype(column):
+        numbers = column.to_numpy()
     if numbers.dtype.kind == "f" and (numbers % 1 == 0).all():
         numbers = numbers.astype(np.int64)
     return numbers, are_amounts(numbers)
+
+
+def _ways_of_target(column: pd.Series) -> list[Spelling] | None:
+    """How the numbers of a target are written; None for words, and for numbers that are kept as text."""
+    if pd.api.types.is_numeric_dtype(column):
+        return spellings_of(column)
+    ways = [] if isinstance(column.dtype, pd.CategoricalDtype) else number_spellings(column)
+    kept = not ways or (ways[0] is PLAIN and not has_commas(column))
+    return None if kept else ways

@@ -28,6 +28,8 @@ RUNS = re.compile(r"\s*[=+\-@\t\r].", re.DOTALL)
 """How a cell begins that a spreadsheet may run as a formula."""
 OF_TABLE = "_in_table"
 """What is added to the name of a user's column that would be mistaken for one of ours."""
+DECIMAL = "decimal"
+"""Key in the `attrs` of a table of the decimal mark of its file, where that is a comma."""
 NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?%?", re.IGNORECASE)
 """A cell that a spreadsheet reads as a number."""
 
@@ -41,6 +43,7 @@ def read_table(
     once: Iterable[str | None] = (),
     ids: str | int | None = None,
     notes: list[str] | None = None,
+    like: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Read a table; errors say in one line what is wrong with a file.
 
@@ -61,6 +64,8 @@ def read_table(
         Column that names the rows, or its place: of a text file it is read as text, as it is in the file (00319, 1.10).
     notes : list of str, optional
         Takes what the user should know about the file.
+    like : DataFrame, optional
+        The table of training rows, which tells whether there are decimal commas, and which columns hold text.
     """
     path = Path(path)
     kind = kind_of(path)
@@ -70,7 +75,11 @@ def read_table(
     if path.stat().st_size == 0:
         raise LocalShapleyError(f"{path} is empty.")
     try:
-        table, names = read_text(path, encoding, sep, na, notes, ids)[:2] if kind in TEXT else _read_binary(path, kind)
+        if kind in TEXT:
+            table, names, how = read_text(path, encoding, sep, na, notes, ids, like)
+            table.attrs |= {DECIMAL: ","} if how.get("decimal") == "," else {}
+        else:
+            table, names = _read_binary(path, kind)
     except InvalidArgumentError:
         raise
     except UnicodeDecodeError as error:
@@ -194,7 +203,13 @@ def kind_of(path: str | Path) -> str:
 
 
 def read_text(
-    path: Path, encoding: str, sep: str | None, na: str | None, notes: list[str], ids: str | int | None = None
+    path: Path,
+    encoding: str,
+    sep: str | None,
+    na: str | None,
+    notes: list[str],
+    ids: str | int | None = None,
+    like: pd.DataFrame | None = None,
 ) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
     """The table, the names in its header as they are, and the arguments of `pandas.read_csv` that it was read with."""
     import pandas as pd
@@ -219,6 +234,7 @@ def read_text(
     if na is not None:
         how |= {"keep_default_na": False, "na_values": ["", *(text.strip() for text in na.split(","))]}
     as_text = _converters(_cells(first[:1], separator), ids)
+    how |= {} if like is None else _as_in(like.drop(columns=list(as_text), errors="ignore"), separator)
     how["converters"] = as_text
     table: pd.DataFrame = pd.read_csv(path, **how)
     cells = [len(row) for row in _cells(first[:2], separator)]
@@ -228,10 +244,11 @@ def read_text(
             table = pd.read_csv(path, **how)
         else:
             notes.append(f"lines of {path.name} have more cells than its header; the first were left out as row names")
-    if separator != "," and _has_decimal_commas(table):
+    if separator != "," and "decimal" not in how and _has_decimal_commas(table):
         how["decimal"] = ","
         table = pd.read_csv(path, **how)
-    names = pd.read_csv(path, **how, header=None, nrows=1, dtype=str).iloc[0].fillna("").tolist()
+        notes.append(f"{path.name} read with decimal commas")
+    names = pd.read_csv(path, **how | {"header": None, "nrows": 1, "dtype": str}).iloc[0].fillna("").tolist()
     del how["converters"]
     for name in as_text:
         if name in table.columns:
@@ -244,6 +261,12 @@ def _converters(header: list[list[str]], ids: str | int | None) -> dict[str, Cal
     names = header[0] if header else []
     wanted = names[ids : ids + 1] if isinstance(ids, int) else [n for n in names if ids and n.strip() == ids.strip()]
     return dict.fromkeys(wanted, "={}".format)
+
+
+def _as_in(like: pd.DataFrame, separator: str) -> dict[str, Any]:
+    """How to read a table like another one: the cells of its columns of text may all look like numbers here."""
+    how: dict[str, Any] = {"decimal": ","} if like.attrs.get(DECIMAL) == "," and separator != "," else {}
+    return how | {"dtype": {name: str for name, kind in like.dtypes.items() if kind.kind not in "biufcmM"}}
 
 
 def open_text(path: Path, mode: str, **how: Any) -> Any:
@@ -289,7 +312,8 @@ def _has_decimal_commas(table: pd.DataFrame) -> bool:
     """Whether a column of text holds nothing but numbers with commas, and not all of them separate thousands."""
     words = (table[name].dropna().astype(str) for name in table.columns if table[name].dtype.kind not in "biufMm")
     for column in words:
-        if column.str.fullmatch(r"[-+]?\d*,?\d+(e[-+]?\d+)?").all():
+        column = column.str.replace(r"^\s*[$€£]\s*|\s*[%$€£]\s*$", "", regex=True)
+        if column.str.fullmatch(r"[-+]?(\d*,?\d+|\d{1,3}(\.\d{3})+(,\d+)?)(e[-+]?\d+)?").all():
             with_comma = column[column.str.contains(",")]
             if not with_comma.str.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}").all():
                 return True

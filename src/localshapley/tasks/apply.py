@@ -216,7 +216,9 @@ def _known_labels(column: pd.Series) -> dict[str, Any]:
     for cell in cells:
         found.setdefault(label_text(cell), cell)
     if cells and column.dtype.kind not in "mM":
-        for cell, label in zip(cells, labels_of(pd.Series(cells, name=column.name))[0], strict=True):
+        known = pd.Series(cells, name=column.name)
+        known.attrs |= column.attrs  # the decimal mark of the file
+        for cell, label in zip(cells, labels_of(known)[0], strict=True):
             found.setdefault(label_text(label), cell)
     return found
 

@@ -287,6 +287,21 @@ class TestDescribe:
         found = {describe(model(method, base)) for method in ("return 1", "return 2") for base in ("pass", "return 3")}
         assert len(found) == 4
 
+    def test_what_is_put_into_a_class_later_does_not_count(self, monkeypatch):
+        before = describe(CountingTree())
+        calls = []
+        monkeypatch.setattr(CountingTree, "fits", 7)
+        monkeypatch.setattr(CountingTree, "told", staticmethod(calls.append), raising=False)
+        monkeypatch.setattr(CountingTree, "tell", lambda self: calls.append(1), raising=False)
+        assert describe(CountingTree()) == before
+
+    def test_connections_that_a_function_closes_over_do_not_count(self):
+        def make():
+            ours, _ = multiprocessing.Pipe()
+            return lambda y: ours.send(y)
+
+        assert describe(make()) == describe(make())
+
     def test_numbers_of_different_kinds_differ(self):
         assert len({describe(v) for v in (1, 1.0, True, "1", b"1", np.float32(1), np.float64(1))}) == 7
 

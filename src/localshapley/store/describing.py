@@ -87,7 +87,7 @@ class _Description:
         if code is None:  # built in
             name = getattr(function, "__qualname__", type(function).__qualname__)
             return f"{getattr(function, '__module__', None)}.{name} {_version(function)}"
-        used: list[Any] = [cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell)]
+        used: list[Any] = [_use(cell.cell_contents) for cell in function.__closure__ or () if _is_filled(cell)]
         names, known = sorted(set(_names(code))), function.__globals__
         has_version = bool(_version(function))  # what it uses has one, too, but for numbers that can be set
         used += [(n, _use(known[n])) for n in names if n in known and (not has_version or isinstance(known[n], PLAIN))]
@@ -108,9 +108,7 @@ class _Description:
         except (OSError, TypeError):
             source = ""
         own = {attribute: _behind(held) for attribute, held in vars(kind).items()}
-        counting = {
-            a: held for a, held in own.items() if inspect.isroutine(held) or (not source and _is_number(a, held))
-        }
+        counting = {a: held for a, held in own.items() if _is_of(kind, held) or (not source and _is_number(a, held))}
         return f"{name} {_digest((source + self.of(counting)).encode())}"
 
 
@@ -128,7 +126,8 @@ def _use(value: Any) -> Any:
         return value.py_func
     has_parts = isinstance(value, PLAIN | list | tuple | dict | set | frozenset | np.ndarray | np.generic | ModuleType)
     is_code = inspect.isroutine(value) or isinstance(value, type | partial)
-    if value is None or has_parts or is_code or hasattr(value, "get_params") or not _version(type(value)):
+    is_model = hasattr(value, "get_params") or hasattr(value, "state_dict")
+    if value is None or has_parts or is_code or is_model or not _version(type(value)):
         return value
     try:
         return type(value), pickle.dumps(value)
@@ -148,6 +147,11 @@ def _behind(held: Any) -> Any:
     if isinstance(held, classmethod | staticmethod):
         return held.__func__
     return [held.fget, held.fset] if isinstance(held, property) else held
+
+
+def _is_of(kind: type, held: Any) -> bool:
+    """Whether something is a method that was written in a class, and not put there later."""
+    return inspect.isroutine(held) and str(getattr(held, "__qualname__", "")).startswith(f"{kind.__qualname__}.")
 
 
 def _is_number(attribute: str, held: Any) -> bool:

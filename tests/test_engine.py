@@ -91,8 +91,9 @@ class ScriptedRun(Run):
         )  # fmt: skip
 
 
-def played(method, clock=None, **settings):
-    bench = Bench(as_trainer(lambda coalition, tests: [0.0] * len(tests)), **({"clock": clock} if clock else {}))
+def played(method, clock=None, memory=None, **settings):
+    trainer = as_trainer(lambda coalition, tests: [0.0] * len(tests))
+    bench = Bench(trainer, memory, **({"clock": clock} if clock else {}))
     settings = {"stop": Trainings(10**9), **settings}
     return play(ls.SupportGraph([range(3)]), bench, Settings(method, **settings))
 
@@ -156,14 +157,16 @@ class TestTimeIsUp:
         assert method.log[-2:] == ["closed", "cut short"]
         assert found.values.tolist() == [1, 1, 1]
 
-    @pytest.mark.parametrize(("limit", "room"), [(100, 0.8 * 21 * 4), (21, 0.0)])
-    def test_later_rounds_are_to_fit_into_what_is_left(self, limit, room):
+    @pytest.mark.parametrize(
+        ("limit", "room", "stored"), [(100, 0.8 * 21 * 4, False), (21, 0.0, False), (21, np.inf, True)]
+    )
+    def test_later_rounds_are_to_fit_into_what_is_left_unless_a_store_keeps_what_is_cut(self, limit, room, stored):
         class Working:
             def __call__(self):  # until the first look, all trainings took 20 seconds
                 return 20.0 if "closed" in method.log else 0.0
 
         method = Scripted(((20,), (1,)))
-        played(method, Working(), max_seconds=limit)
+        played(method, Working(), memory=object() if stored else None, max_seconds=limit)
         draws = [entry[1] for entry in method.log if entry[0] == "draw"]
         assert draws[1] == pytest.approx(room)
 

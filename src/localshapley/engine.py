@@ -22,7 +22,7 @@ from localshapley.store.replay import StoreSetting, opened
 from localshapley.valuation import Cost, History, Origin, Valuation
 from localshapley.valuation.errors import errors_of_run
 from localshapley.valuation.looks import Looks
-from localshapley.workers import Bench, Done, Work
+from localshapley.workers import Bench, Done, Memory, Work
 
 
 def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
@@ -36,7 +36,7 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
         with bar, showing_compilation(bar, {*run.kernels, *bench.trainer.kernels}):
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
             while not stopped:
-                most = run.planned + tally.in_time(run.distinct) if looks.last else at_first
+                most = run.planned + tally.in_time(run.distinct, bench.memory) if looks.last else at_first
                 left = settings.left(run.planned, most)
                 if not run.draw(left, looks.last, rule):
                     stopped = run.ended or (tally.time if left < settings.left(run.planned, np.inf) else settings.spent)
@@ -85,9 +85,9 @@ class Tally:
         """How long it took, against the limit."""
         return f"{self.watch.elapsed:.1f} s (limit {self.settings.max_seconds:g} s)"
 
-    def in_time(self, distinct: int) -> float:
+    def in_time(self, distinct: int, memory: Memory | None) -> float:
         """Trainings that the limit of time surely has room for, at the pace so far; none where they are too few."""
-        if self.settings.max_seconds is None or not distinct:
+        if self.settings.max_seconds is None or not distinct or memory is not None:  # a store keeps what is cut
             return np.inf
         room = 0.8 * (self.settings.max_seconds / max(self.watch.elapsed, 1e-9) - 1)  # a round that is cut is lost
         return room * distinct if room >= 0.1 else 0.0

@@ -255,9 +255,11 @@ class TestDescribe:
             ("helper = [1, 2]", "helper = [1, 3]"),
             ("import numpy as np; helper = np.arange(3)", "import numpy as np; helper = np.arange(4)"),
             ("class helper:\n    def f(self): pass", "class helper:\n    def f(self): return 1"),
+            ("import pathlib; helper = pathlib.Path('a')", "import pathlib; helper = pathlib.Path('b')"),
+            ("import pandas as pd; helper = pd.Series([1])", "import pandas as pd; helper = pd.Series([2])"),
             ("class Base:\n    n = 1\nclass helper(Base): pass", "class Base:\n    n = 2\nclass helper(Base): pass"),
         ],
-        ids=["function", "defaults", "list", "array", "class", "base class"],
+        ids=["function", "defaults", "list", "array", "class", "path", "column", "base class"],
     )  # fmt: skip
     def test_what_a_function_uses_counts(self, one, two):
         def score(uses):
@@ -286,6 +288,21 @@ class TestDescribe:
         assert describe(model("return 1", "return 1")) == describe(model("return 1", "return 1"))
         found = {describe(model(method, base)) for method in ("return 1", "return 2") for base in ("pass", "return 3")}
         assert len(found) == 4
+
+    def test_globals_that_share_their_name_with_an_attribute_do_not_count_nor_do_counters(self):
+        names = {"__name__": "somewhere", "mean": 1, "n": 0}
+        exec("def score(y):\n    global n\n    n += 1\n    return y.mean()", names)
+        before = describe(names["score"])
+        names |= {"mean": 2, "n": 5}
+        assert describe(names["score"]) == before
+
+    def test_helpers_that_many_use_are_not_repeated(self):
+        names = {"__name__": "somewhere"}
+        for i in range(20):
+            exec(
+                f"def f{i}(x): return {f'f{i - 1}(x) + g{i - 1}(x)' if i else 'x'}\ndef g{i}(x): return f{i}(x)", names
+            )
+        assert len(describe(names["g19"])) < 2000
 
     def test_what_is_put_into_a_class_later_does_not_count(self, monkeypatch):
         before = describe(CountingTree())

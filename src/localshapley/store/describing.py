@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import pickle
 import sys
@@ -14,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+LONG = 1000
+"""Characters from which on a text is folded."""
 PLAIN = bool | int | float | complex | str | bytes
 
 
@@ -43,7 +46,12 @@ class _Description:
             return repr(value)
         if id(value) not in self._known:
             self._known[id(value)] = value, f"number {len(self._known)}"
-            self._known[id(value)] = value, self._of(value)
+            text = self._of(value)
+            # A long one is used by many, and each would repeat it.
+            self._known[id(value)] = (
+                value,
+                text if len(text) < LONG else f"{type(value).__name__} {_digest(text.encode())}",
+            )
         return self._known[id(value)][1]
 
     def _of(self, value: Any) -> str:
@@ -113,15 +121,17 @@ class _Description:
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Names that a code, or one inside it, looks up: of globals and of attributes."""
-    yield from code.co_names
+    """Names of globals that a code, or one inside it, reads and does not change itself: it may count its calls."""
+    steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
+    own = {name for operation, name in steps if operation == "STORE_GLOBAL"}
+    yield from (name for operation, name in steps if operation in ("LOAD_GLOBAL", "LOAD_NAME") and name not in own)
     for constant in code.co_consts:
         if inspect.iscode(constant):
             yield from _names(constant)
 
 
 def _use(value: Any) -> Any:
-    """What a function uses, with what decides how; of other packages' objects (a logger) no more than pickle keeps."""
+    """What a function uses, with what decides how; of other packages' tools, such as a logger or a lock, the kind."""
     if hasattr(value, "py_func"):  # compiled by numba
         return value.py_func
     has_parts = isinstance(value, PLAIN | list | tuple | dict | set | frozenset | np.ndarray | np.generic | ModuleType)
@@ -129,10 +139,10 @@ def _use(value: Any) -> Any:
     is_model = hasattr(value, "get_params") or hasattr(value, "state_dict")
     if value is None or has_parts or is_code or is_model or not _version(type(value)):
         return value
-    try:
-        return type(value), pickle.dumps(value)
-    except Exception:
-        return type(value)
+    if hasattr(value, "to_numpy"):  # a table or column of pandas or polars
+        return type(value), _contents(value)
+    text = repr(value)
+    return type(value) if text.startswith("<") or " at 0x" in text else (type(value), text)
 
 
 def _is_filled(cell: Any) -> bool:

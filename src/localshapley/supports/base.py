@@ -140,8 +140,8 @@ def check_finite(space: Space, owner: str) -> None:
         if not _is_finite(X):
             raise InvalidArgumentError(
                 f"{owner} measures distances, but {name} has missing (NaN) or non-numeric values in the space of "
-                "the model; put an imputer or encoder before the model in a Pipeline, or give supports.Embedding "
-                "or supports.Given."
+                "the model; put an imputer or encoder before the model in a Pipeline (one inside GridSearchCV or the "
+                "like is too late), or give supports.Embedding or supports.Given."
             )
 
 

@@ -1,6 +1,7 @@
 """Trainings that other estimators need for the error that `method="sample"` has at `tol=0.1`.
 
     python benchmarks/estimators.py [--quick] [--only NAME]
+    python benchmarks/estimators.py --bound ERROR [ERROR ...]
 
 For each workload: the trainings and the true relative error of "sample" (mean over seeds), and how many times as many
 trainings Local-MC and "pivot" need for the same error. These two average independent draws, so that their error falls
@@ -12,6 +13,9 @@ supports are trained once, no prefix is trained twice within a permutation, and 
 Reference values are exact, or, where supports are too large for that, come from a run of 50 times the trainings. Scores
 are remembered from run to run, and games played as those of a model that is not compiled: with the settings that take
 the fewest trainings.
+
+`--bound` prints what the rough games would take for an error if all but their noise were known: each game draws sizes
+with the best chances there are, and weighs what it draws by their inverse.
 """
 
 from __future__ import annotations
@@ -22,6 +26,8 @@ from dataclasses import dataclass
 from time import perf_counter
 
 import numpy as np
+from scipy.optimize import bisect
+from scipy.special import comb
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
@@ -127,6 +133,28 @@ WORKLOADS: dict[str, Callable[[], Workload]] = {
 }  # fmt: skip
 
 
+def bound(workload: Workload, error: float) -> float:
+    """Trainings of the rough games for a relative error, if nothing but their noise is left to be estimated.
+
+    A subset of size `k` of `n` adds `σ²·n/(k·(n−k)·C(n,k)²)·(1−π)/π` to the variances of all players together; the
+    sum is least for chances `π` in proportion to the root of that factor, as far as they are less than 1.
+    """
+    truth = ls.shapley(workload.supports, workload.trainer, workload.n_players, method="exact").values
+    n = np.repeat([len(rows) for rows in workload.supports], [len(rows) - 1 for rows in workload.supports])
+    k = np.concatenate([np.arange(1, len(rows)) for rows in workload.supports])
+    subsets = comb(n, k)
+    each = n / (k * (n - k) * subsets**2) / 12  # the variance of a number between 0 and 1
+
+    def chances(log_rate: float) -> np.ndarray:
+        return np.minimum(1.0, np.exp(log_rate) * np.sqrt(each))
+
+    def excess(log_rate: float) -> float:
+        pi = chances(log_rate)
+        return float(np.sqrt((subsets * each * (1 - pi) / pi).sum()) / np.linalg.norm(truth)) - error
+
+    return float((subsets * chances(bisect(excess, -20.0, 20.0))).sum()) + 1 + len(workload.supports)
+
+
 def local_mc(workload: Workload, permutations: int, seed: int) -> tuple[np.ndarray, int]:
     """Values by random permutations of each game, and the trainings that they took."""
     rng = np.random.default_rng(seed)
@@ -190,7 +218,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer seeds and shorter references")
     parser.add_argument("--only", metavar="NAME", default="", help="workloads whose name has this in it")
+    parser.add_argument("--bound", metavar="ERROR", type=float, nargs="+", help="least trainings of the rough games")
     arguments = parser.parse_args()
+    if arguments.bound:
+        for error in arguments.bound:
+            print(f"rough games, error {error:g}: at least {bound(rough(), error):,.0f} trainings")
+        return
     print(
         "| workload | players | trainings at tol=0.1 | true error | Local-MC needs × | pivot needs × | reference | s |"
     )

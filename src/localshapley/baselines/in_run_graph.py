@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from localshapley.arrays import Ints
 from localshapley.baselines.in_run import Params, log_losses, value_run
 from localshapley.inputs.graphs import read_graph
 from localshapley.inputs.numbers import check_whole
+from localshapley.inputs.process import caught_warnings
 from localshapley.models.devices import find_device
 from localshapley.progress import ProgressSetting
 from localshapley.valuation import Digests, Valuation
@@ -150,8 +150,7 @@ class _Product(torch.autograd.Function):
 def _as_tensor(matrix: sparse.csr_array, device: torch.device) -> Tensor:
     matrix = sparse.csr_array(matrix, dtype=np.float32)
     starts, columns, entries = (torch.as_tensor(part) for part in (matrix.indptr, matrix.indices, matrix.data))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # torch warns that sparse matrices are in beta
+    with caught_warnings():  # torch warns that sparse matrices are in beta
         return torch.sparse_csr_tensor(starts, columns, entries, matrix.shape, device=device)
 
 

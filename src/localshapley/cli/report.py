@@ -10,7 +10,7 @@ import typer
 import localshapley as ls
 from localshapley.cli.checking import given_reading, model_of, worth
 from localshapley.cli.data import named_rows
-from localshapley.cli.files import check_files, check_page, naming
+from localshapley.cli.files import check_files, check_page
 from localshapley.cli.options import Check, Encoding, Na, Sep, stripped, takes_groups
 from localshapley.cli.output import Output
 from localshapley.cli.saved import load_values, valued_rows
@@ -59,8 +59,7 @@ def report(
         check_shape(shape, of_rows["rows"], train)
         if target is not None:
             of_rows |= _checked(valuation, of_rows, output, check)
-    with naming(out):
-        ls.report.write_report(out, valuation, **of_rows, image_shape=shape, title=title, json=data)
+    ls.report.write_report(out, valuation, **of_rows, image_shape=shape, title=title, json=data)
     output.answer({"report": str(out)}, f"Wrote {out}")
 
 

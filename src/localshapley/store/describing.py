@@ -11,13 +11,15 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from hashlib import blake2b
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 LONG = 1000
 """Characters from which on a text is folded."""
 PLAIN = bool | int | float | complex | str | bytes
+HELD: tuple[type, ...] = (*get_args(PLAIN), list, tuple, dict, set, frozenset, np.ndarray, np.generic)
+"""Numbers and texts, and what holds them."""
 
 
 def describe(value: Any) -> str:
@@ -134,10 +136,9 @@ def _use(value: Any) -> Any:
     """What a function uses, with what decides how; of other packages' tools, such as a logger or a lock, the kind."""
     if hasattr(value, "py_func"):  # compiled by numba
         return value.py_func
-    has_parts = isinstance(value, PLAIN | list | tuple | dict | set | frozenset | np.ndarray | np.generic | ModuleType)
     is_code = inspect.isroutine(value) or isinstance(value, type | partial)
     is_model = hasattr(value, "get_params") or hasattr(value, "state_dict")
-    if value is None or has_parts or is_code or is_model or not _version(type(value)):
+    if value is None or isinstance(value, (*HELD, ModuleType)) or is_code or is_model or not _version(type(value)):
         return value
     if hasattr(value, "to_numpy"):  # a table or column of pandas or polars
         return type(value), _contents(value)
@@ -166,8 +167,7 @@ def _is_of(kind: type, held: Any) -> bool:
 
 def _is_number(attribute: str, held: Any) -> bool:
     """Whether a class holds a number, or several, and not what Python notes there."""
-    is_plain = held is None or isinstance(held, PLAIN | list | tuple | dict | set | frozenset | np.ndarray | np.generic)
-    return is_plain and not attribute.startswith("__")
+    return (held is None or isinstance(held, HELD)) and not attribute.startswith("__")
 
 
 def _contents(value: Any) -> bytes | str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.models.weights import cover_coalitions
 
 PARTS_PER_THREAD = 8
+ALL = sys.maxsize
 MAX_DENSE = 2**25
 """Maximum number of entries of sparse rows that are made dense."""
 SPARSE_AS_DENSE = frozenset(
@@ -78,6 +80,8 @@ class CompiledTrainer(Trainer):
     irrelevant: ClassVar[frozenset[str]] = frozenset()
     """Settings that do not change the trained model, or not beyond the solver's tolerance."""
     takes_sparse: ClassVar[bool] = False
+    least_at_once: ClassVar[int] = 16
+    """Trainings that are worth the way to another thread; `ALL` where `_train` has threads of its own."""
     centres: ClassVar[bool] = False
     """Whether it subtracts the mean of all rows, which `Task.centre` gives where only some of them are there."""
 
@@ -145,9 +149,10 @@ class CompiledTrainer(Trainer):
         several threads at once, with different coalitions.
         """
 
-    def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
+    def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int | None = None) -> None:
         """Call `work` with parts of `todo`, of `least` entries, in threads (kernels release the GIL)."""
-        n_parts = min(PARTS_PER_THREAD * self._n_threads, len(todo) // least) if self._n_threads > 1 else 1
+        most = PARTS_PER_THREAD * self._n_threads if self._n_threads > 1 else 1
+        n_parts = min(most, len(todo) // (least or self.least_at_once))
         if n_parts <= 1:
             if len(todo):
                 work(todo)

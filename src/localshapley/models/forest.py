@@ -40,6 +40,7 @@ class ForestTrainer(GrowingTrainer):
     }
     irrelevant = frozenset({"n_jobs", "verbose"})
     is_quick = False
+    least_at_once = 1
     kernels = ("grow_forests",)
 
     def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +15,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.graphs import NodeData
 from localshapley.inputs.task import Task
 from localshapley.inputs.threads import switching_soon
-from localshapley.models.compiled import CompiledTrainer
+from localshapley.models.compiled import ALL, CompiledTrainer
 from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.graph_model import GraphModel
 from localshapley.models.trainer import Trained
@@ -85,6 +84,8 @@ class GCNTrainer(CompiledTrainer):
         rounding.
     """
 
+    least_at_once = ALL  # pieces must not depend on the number of threads
+
     def __init__(
         self,
         model: GraphModel,
@@ -141,10 +142,6 @@ class GCNTrainer(CompiledTrainer):
         merged = merge_tests(*given)
         trained = super().train(Coalitions(coalitions.indptr, coalitions.players, *merged))
         return replace(trained, scores=sum_scores(*given, *merged, trained.scores))
-
-    def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
-        if len(todo):
-            work(todo)  # `_train` has threads of its own, for pieces that do not depend on their number
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         if self._networks.apart:

@@ -141,6 +141,7 @@ class HeadTrainer(CompiledTrainer):
     """
 
     is_quick = False
+    least_at_once = TOGETHER
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = dict.fromkeys(
         ("hidden", "epochs", "lr", "weight_decay", "encoder", "random_state", "device"), lambda value: True
     )
@@ -161,9 +162,6 @@ class HeadTrainer(CompiledTrainer):
         """Train and score coalitions in this process."""
         with one_thread_each():
             return super().train(coalitions)
-
-    def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = TOGETHER) -> None:
-        super()._in_threads(work, todo, least)
 
     def _in_own_threads(self, work: Callable[[Ints], None], parts: list[Ints]) -> None:
         with torch_threads(self._n_threads) as threads:

@@ -22,7 +22,7 @@ from localshapley.inputs.data import encode as encode_labels
 from localshapley.inputs.encoding import encode
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.inputs.task import Task
-from localshapley.models.compiled import CompiledTrainer
+from localshapley.models.compiled import ALL, CompiledTrainer
 from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.skorch import is_net, settings_of
 from localshapley.models.trainer import Trained
@@ -230,6 +230,7 @@ class NetworkTrainer(CompiledTrainer):
     """
 
     is_quick = False
+    least_at_once = ALL  # pieces must not depend on the number of threads
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = dict.fromkeys(
         inspect.signature(Network).parameters, lambda value: True
     )
@@ -263,10 +264,6 @@ class NetworkTrainer(CompiledTrainer):
 
         with one_thread_each(), repeatable():
             return super().train(coalitions)
-
-    def _in_threads(self, work: Callable[[Ints], None], todo: Ints, least: int = 16) -> None:
-        if len(todo):
-            work(todo)  # `_train` has threads of its own, for pieces that do not depend on their number
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         pieces = list(self._pieces(coalitions, todo))

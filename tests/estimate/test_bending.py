@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ import pytest
 import localshapley as ls
 import naive
 from localshapley.estimate import bending, ordered
-from localshapley.estimate.bending import SLOPES, Bending, Curve, along_orders, straightened
+from localshapley.estimate.bending import SLOPES, Bending, bent, no_curves, straightened
 from localshapley.estimate.crossfit import CrossFit
 from localshapley.estimate.tuning import TUNED
+from naive_curves import Curve
 
 EAGER = replace(TUNED, curve_draws=2, curve_least=20)
 
@@ -40,11 +42,16 @@ def a_curve(n=5, seed=0, straight=False):
     if straight:
         height[1:3] = 0.0
     return (
-        Curve(0, 0.4, 0.7, height),
+        Curve(0.4, 0.7, height),
         rng.normal(size=(n, 2)) / 2,
         rng.normal(size=n - 1),
         np.linspace(-0.8, 0.8, n - 1),
     )
+
+
+def as_arrays(curves):
+    """The curves of a game, one for each fold."""
+    return tuple(np.array([[getattr(c, name)] for c in curves]) for name in ("middle", "unit", "height"))
 
 
 def by_definition(curve, effects, middle, position):
@@ -57,17 +64,30 @@ def by_definition(curve, effects, middle, position):
         if k in (0, n):
             return 0.0
         s, (effect, slope) = position[k - 1], centred[list(members)].sum(axis=0)
-        x = (middle[k - 1] + effect + s * slope - curve.middle) / curve.unit
-        bent = np.array([x, 2 * x / np.hypot(1, 2 * x), 6 * x / np.hypot(1, 6 * x), 1.0])
-        return float(bent @ curve.height @ np.array([1.0, s, s * s]))
+        return float(curve.at(middle[k - 1] + effect + s * slope, s))
 
     return np.array(list(naive.shapley_of_one(range(n), score).values()))
 
 
+def along_orders(curves, effects, middle, position, n_orders, seed):
+    """Values of the curves of a game, by fold, and their variances.
+
+    A fold's surrogate is `middle` at each size, without its players.
+    """
+    n_folds, n = effects.shape[:2]
+    sizes, n_sizes, n_pairs = np.array([n]), np.array([0, n - 1]), -(-n_orders * (n - 1) // 2)
+    graph = SimpleNamespace(indptr=np.array([0, n]), sizes=sizes, players=np.arange(n))
+    strata = SimpleNamespace(game=np.zeros(n - 1, dtype=int), position=position, indptr=n_sizes)
+    collection = SimpleNamespace(graph=graph, streams=np.array([seed], dtype=np.uint64))
+    drawn = SimpleNamespace(collection=collection, strata=strata, before=0)
+    fitted, pairs = (np.zeros((n_folds, 1, 4)), effects), SimpleNamespace(pairs=(np.array([0, n_pairs]),))
+    made = Bending(drawn, pairs, np.zeros(n_pairs), middle, fitted, replace(TUNED, least_orders=2), [(0, 1)])
+    return made.values(as_arrays(curves))
+
+
 def values_of(curve, effects, middle, position, n_orders, seed):
     """Values of one fold's curve, and their variances."""
-    random = np.random.default_rng(seed)
-    values, variance = along_orders([curve], effects[None], middle[None], position, n_orders, random)
+    values, variance = along_orders([curve], effects[None], middle[None], position, n_orders, seed)
     return values[0], variance[0]
 
 
@@ -81,6 +101,21 @@ def test_values_are_those_of_the_definition_within_their_errors(seed):
     assert values.sum() == pytest.approx(0, abs=1e-12)
 
 
+def test_values_are_those_of_plain_walks_along_the_same_orders():
+    n_folds, n, n_orders = 2, 6, 9
+    curves = [a_curve(n, seed)[0] for seed in range(n_folds)]
+    effects, middle = (np.stack([a_curve(n, seed)[i] for seed in range(n_folds)]) for i in (1, 2))
+    position = a_curve(n)[3]
+    values, variance = along_orders(curves, effects, middle, position, n_orders, 5)
+    random = np.random.default_rng([5, 0])
+    drawn = random.permuted(np.tile(np.arange(n), (n_folds + n_orders, 1)), axis=1)
+    for f, curve in enumerate(curves):
+        orders = [drawn[f][order] for order in drawn[n_folds:]]
+        expected = curve.along_orders(effects[f], middle[f], position, orders)
+        np.testing.assert_allclose(values[f], expected[0], atol=1e-12)
+        np.testing.assert_allclose(variance[f], expected[1], atol=1e-12)
+
+
 def test_values_of_a_straight_line_need_no_chance():
     given = a_curve(straight=True)
     values, variance = values_of(*given, 2, 0)
@@ -88,32 +123,51 @@ def test_values_of_a_straight_line_need_no_chance():
     assert not variance.any()
 
 
-def test_a_curve_has_the_slope_that_it_says():
-    curve, *_ = a_curve()
-    scores, position = np.linspace(-1, 2, 30), np.linspace(-0.9, 0.9, 30)
-    columns = curve.columns(scores, position)
-    added, slope = curve.at(scores, position), curve.slope(scores, position)
-    np.testing.assert_allclose(added, curve.height.ravel() @ columns, atol=1e-12)
-    step = 1e-6
-    found = (curve.at(scores + step, position) - curve.at(scores - step, position)) / (2 * step)
-    np.testing.assert_allclose(slope, found, atol=1e-6)
+def some_pairs(seed=0):
+    """Pairs of three games, as kernels take them, with two scores for each."""
+    rng = np.random.default_rng(seed)
+    pairs = np.array([0, 8, 12, 20]), np.arange(20), rng.uniform(-1, 1, 20), rng.random(20), np.zeros(20)
+    return pairs, rng.random(20), rng.random(20)
+
+
+def test_curves_add_what_they_say_and_have_that_slope():
+    pairs, first, second = some_pairs()
+    curves = [[a_curve(seed=10 * f + game)[0] for game in range(3)] for f in range(2)]
+    middle, unit, height = (
+        np.array([[getattr(c, name) for c in row] for row in curves]) for name in ("middle", "unit", "height")
+    )
+    unit[1, 0] = 0.0  # the second fold has no curve there
+    wanted = np.where(np.arange(20) % 5, 3, 1).astype(np.int32)
+    added, slope = bent((middle, unit, height), pairs, wanted, np.stack([first, second]), [(0, 2), (2, 3)])
+    for f, scores in enumerate((first, second)):
+        for i, score in enumerate(scores):
+            game = int(np.searchsorted(pairs[0], i, side="right")) - 1
+            if wanted[i] >> f & 1 == 0 or unit[f, game] == 0:
+                assert added[f, i] == slope[f, i] == 0
+                continue
+            curve, s, step = curves[f][game], pairs[2][i], 1e-6
+            assert added[f, i] == pytest.approx(curve.at(score, s), abs=1e-12)
+            found = (curve.at(score + step, s) - curve.at(score - step, s)) / (2 * step)
+            assert slope[f, i] == pytest.approx(found, abs=1e-6)
 
 
 def test_straightened_scores_are_to_sums_what_scores_are_to_the_curve():
-    rng = np.random.default_rng(0)
-    curves = [Curve(game, 0.5, 0.5, rng.normal(size=(4, 3)) / 60) for game in (0, 2)]
-    indptr, sums, scores = np.array([0, 8, 12, 20]), rng.random(20), rng.random(20)
-    pairs = indptr, np.arange(20), rng.uniform(-1, 1, 20), rng.random(20), np.zeros(20)
-    shift, weight = straightened(curves, pairs, sums, scores)
+    pairs, sums, scores = some_pairs()
+    indptr, rng = pairs[0], np.random.default_rng(1)
+    curves = no_curves(3)
+    curves[0][0, ::2], curves[1][0, ::2] = 0.5, 0.5
+    curves[2][0, ::2] = rng.normal(size=(2, 4, 3)) / 60
+    shift, weight = straightened(curves, pairs, sums, scores, [(0, 3)])
     assert not shift[8:12].any()  # a game without a curve
     assert (weight[8:12] == pairs[3][8:12]).all()
-    for curve in curves:
-        here = slice(*indptr[curve.game : curve.game + 2])
-        slope = 1 + curve.slope(sums[here], pairs[2][here])
+    for game in (0, 2):
+        here, curve = slice(*indptr[game : game + 2]), Curve(0.5, 0.5, curves[2][0, game])
+        position, step = pairs[2][here], 1e-5
+        slope = 1 + (curve.at(sums[here] + step, position) - curve.at(sums[here] - step, position)) / (2 * step)
         assert (slope > SLOPES[0]).all()
         assert (slope < SLOPES[1]).all()
-        step = 1e-5  # if the sums were larger by this, the curve would leave
-        left = scores[here] - sums[here] - step - curve.at(sums[here] + step, pairs[2][here])
+        # if the sums were larger by the step, the curve would leave
+        left = scores[here] - sums[here] - step - curve.at(sums[here] + step, position)
         straight = (scores - sums + shift)[here] - step
         np.testing.assert_allclose(left, slope * straight, atol=1e-8)
         np.testing.assert_allclose(pairs[3][here] * left**2, weight[here] * straight**2, atol=1e-8)
@@ -124,7 +178,7 @@ def test_curves_that_are_too_flat_or_too_steep_do_not_stretch_scores():
     steep = np.zeros((4, 3))
     for height, slope in ((-0.99, SLOPES[0]), (9.0, SLOPES[1])):
         steep[0, 0] = height
-        shift, weight = straightened([Curve(0, 0.0, 1.0, steep)], pairs, np.zeros(3), np.ones(3))
+        shift, weight = straightened(as_arrays([Curve(0.0, 1.0, steep)]), pairs, np.zeros(3), np.ones(3), [(0, 1)])
         np.testing.assert_allclose(weight, slope**2)
         np.testing.assert_allclose(shift, 1 / slope - 1)
 
@@ -147,8 +201,8 @@ def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
     method = ls.methods.Sample(tuning=EAGER)
     ls.shapley(SUPPORTS, Votes(24, 10), 24, method=method, budget=6000)
     drawn, before = fits[-1]
-    assert len(before.curves) == len(SUPPORTS)
-    straight = replace(before, curves=[])
+    assert before.curves[1].all()
+    straight = replace(before, curves=no_curves(len(SUPPORTS)))
     known, unknown = (CrossFit(drawn, EAGER, learnt).variance().sum() for learnt in (before, straight))
     assert known < 0.9 * unknown
 
@@ -181,22 +235,49 @@ def test_a_curve_takes_most_of_what_sums_leave_of_votes(monkeypatch):
 def test_the_curve_of_a_fold_does_not_know_what_the_fold_alone_drew(monkeypatch):
     _, seen = bent_rounds(monkeypatch, SUPPORTS, Votes(24, 10), 24, budget=4000)
     self, games, before, _ = seen[-1]
-    chosen = np.flatnonzero(games & self._has_enough())
+    chosen = games & self._has_enough()
+    assert chosen.all()
     for f in range(2):
         hidden = self.ordered.alone == 1 << f
         assert 0.05 < hidden.mean() < 0.6
         other = replace(self, scores=np.where(hidden, 7.0, self.scores))
-        changed = before[f] + other.scores - self.scores
-        for one, two in zip(self._fit(f, before[f], chosen), other._fit(f, changed, chosen), strict=True):
-            assert (one.middle, one.unit) == (two.middle, two.unit)
-            np.testing.assert_allclose(one.height, two.height, atol=1e-10)
+        changed = before + other.scores - self.scores
+        for one, two in zip(self.fit(before, chosen), other.fit(changed, chosen), strict=True):
+            np.testing.assert_allclose(one[f], two[f], atol=1e-10)
+            assert np.abs(one[1 - f] - two[1 - f]).max() > 1e-3
+
+
+def test_curves_are_ridge_fits_that_lean_towards_what_they_have_in_common(monkeypatch):
+    _, seen = bent_rounds(monkeypatch, SUPPORTS, Votes(24, 10), 24, budget=4000)
+    self, games, left, _ = seen[-1]
+    games = games & (np.arange(10) != 3)  # one without
+    middle, unit, height = self.fit(left, games)
+    assert not unit[:, 3].any()
+    indptr, _, position, weight, _ = self.ordered.pairs
+    for f in range(len(left)):
+        known = self.ordered.bends & (self.ordered.alone != 1 << f)
+        samples = []
+        for game in np.flatnonzero(games):
+            here = np.arange(*indptr[game : game + 2])
+            here = here[known[here]]
+            scores = self.scores[here]
+            curve = Curve((scores.min() + scores.max()) / 2, (scores.max() - scores.min()) / 2, height[f, game])
+            assert (middle[f, game], unit[f, game]) == (curve.middle, curve.unit)
+            columns = curve.columns(scores - left[f, here], position[here])
+            weights = weight[here] / weight[here].mean()
+            samples.append((curve, (columns * weights) @ columns.T, (columns * weights) @ left[f, here] / curve.unit))
+        penalty = self.tuning.curve_ridge * np.eye(12)
+        common = np.linalg.solve(sum(gram for _, gram, _ in samples) + penalty, sum(y for *_, y in samples))
+        for curve, gram, y in samples:
+            expected = np.linalg.solve(gram + penalty, y + penalty @ common)
+            np.testing.assert_allclose(curve.height.ravel(), curve.unit * expected, rtol=1e-8, atol=1e-10)
 
 
 def test_the_sums_of_a_fold_do_not_know_what_the_fold_alone_drew(monkeypatch):
     fits, curves = watched_fits(monkeypatch), []
     ls.shapley(SUPPORTS, Votes(24, 10), 24, method=ls.methods.Sample(tuning=EAGER), budget=4000)
     drawn, before = fits[-1]
-    assert len(before.curves) == len(SUPPORTS)
+    assert before.curves[1].all()
     subtract = Bending.subtract
 
     def watched(self, left, games):
@@ -225,12 +306,12 @@ def test_values_are_unbiased_and_their_errors_right(monkeypatch):
     known = []
     monkeypatch.setattr(
         "localshapley.estimate.crossfit.straightened",
-        lambda curves, *given: known.append(curves) or straightened(curves, *given),
+        lambda curves, *given: known.append(curves[1]) or straightened(curves, *given),
     )
     exact = ls.shapley(supports, game, 24, method="exact")
     runs = [ls.shapley(supports, game, 24, method=method, budget=700, seed=seed, progress=False) for seed in range(100)]
     values, stderr = (np.array([getattr(v, name) for v in runs]) for name in ("values", "stderr"))
-    assert min(len(curves) for curves in known[1::2]) > 7  # the second round of each run
+    assert min(np.count_nonzero(unit) for unit in known[1::2]) > 7  # the second round of each run
     moving = values.std(axis=0) > 1e-9
     off = (values - exact.values)[:, moving]
     assert np.abs(off.mean(axis=0) / (off.std(axis=0, ddof=1) / 10)).max() < 4
@@ -250,20 +331,13 @@ def test_folds_that_go_along_the_same_orders_have_errors_of_their_own():
     curve, effects, middle, position = a_curve(n=6)
     n_folds, exact = 3, by_definition(curve, effects, middle, position)
     same = [curve] * n_folds, np.stack([effects] * n_folds), np.stack([middle] * n_folds), position
-    found = np.array([along_orders(*same, 8, np.random.default_rng(seed)) for seed in range(600)])
+    found = np.array([along_orders(*same, 8, seed) for seed in range(600)])
     off, variance = found[:, 0] - exact, found[:, 1].mean(axis=0)
     np.testing.assert_allclose(off.var(axis=0), variance, rtol=0.3)
     assert np.abs(off.mean(axis=0) / np.sqrt(variance / 600)).max() < 4
     for z in range(6):
         between = np.corrcoef(off[:, :, z].T)[np.triu_indices(n_folds, 1)]
         assert np.abs(between).max() < 4 / np.sqrt(600)
-
-
-def test_orders_that_are_gone_along_in_parts_are_as_good(monkeypatch):
-    given = a_curve(seed=1)
-    monkeypatch.setattr(bending, "STEPS", 40)
-    values, variance = values_of(*given, 4001, 0)
-    assert np.abs((values - by_definition(*given)) / np.sqrt(variance)).max() < 4
 
 
 LARGE = [np.sort(np.random.default_rng(t).choice(80, 60, replace=False)) for t in range(6)]

@@ -9,6 +9,7 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from scipy import sparse
 from localshapley.arrays import Floats, Ints, SubsetArrays
 from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
-from localshapley.estimate.bending import Bending, Curve, straightened
+from localshapley.estimate.bending import Bending, Curves, no_curves, straightened
 from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
@@ -34,6 +35,7 @@ N_BINS = 8  # of the sizes, in the variance model
 ROWS, MOST_PARTS = 2**15, 16
 """Rows whose variances are added together, and the most parts: the same ones whatever the number of cores."""
 N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
+AT_A_TIME = 16  # of these columns, which are added up by themselves
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,13 @@ class Learnt:
         Coefficients of the curve over sizes that all games share.
     fitted : tuple of arrays
         Surrogates, as `kernels.surrogate.fit_surrogates` starts from them.
-    curves : list of Curve
+    curves : tuple of arrays
+        Of each game, as `kernels.curves.Curves` has them for one fold.
     """
 
     pooled: Floats
     fitted: tuple[Floats, Floats]
-    curves: list[Curve]
+    curves: Curves
 
 
 class CrossFit:
@@ -130,13 +133,20 @@ class CrossFit:
         variance: Floats = (1 - smoothing) * seen + smoothing * graph.by_player(np.repeat(expected, graph.sizes))
         return variance + graph.by_player(self._wandering)
 
-    def spread(self) -> Floats:
-        """Columns, one row for each player, whose products have the covariances of the values as mean."""
+    def spread(self) -> list[Future[Floats]]:
+        """Columns, one row for each player, whose products have the covariances of the values as mean.
+
+        Other threads make them, some columns each.
+        """
+        return [beside(self._spread, first) for first in range(0, N_SPREAD, AT_A_TIME)]
+
+    def _spread(self, first: int) -> Floats:
+        """Some columns, from a first one on."""
         from localshapley.kernels.surrogate import add_spread
 
         graph = self._graph
-        of_player, of_game = np.zeros((graph.n_players, N_SPREAD)), np.zeros((graph.n_games, N_SPREAD))
-        add_spread(graph.arrays, *self._left_over, of_player, of_game, np.empty(N_SPREAD))
+        of_player, of_game = np.zeros((graph.n_players, AT_A_TIME)), np.zeros((graph.n_games, AT_A_TIME))
+        add_spread(graph.arrays, *self._left_over, first, of_player, of_game, np.empty(AT_A_TIME))
         holds = sparse.csr_array(
             (np.ones(len(graph.where)), graph.where, graph.where_indptr), shape=(graph.n_players, graph.n_games)
         )
@@ -189,7 +199,7 @@ class CrossFit:
         pairs, where, stratum = ordered.pairs, ordered.where, ordered.stratum
         if before is None:
             start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))
-            before = Learnt(np.zeros_like(ordered.pooled[0]), start, [])
+            before = Learnt(np.zeros_like(ordered.pooled[0]), start, no_curves(graph.n_games))
         common = np.vstack([ordered.pooled, before.pooled]) @ of_strata.T
         lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2 + common
         scores = collection.scores[self._inner[where]]
@@ -211,13 +221,14 @@ class CrossFit:
         starts = tuple(of_games[None] for of_games in before.fitted)
         each(leave_surrogates, pairs, np.ones(len(scores), dtype=np.int32), starts, shift)
         said = lines[-1].take(stratum) - shift[0]
-        curves = [curve for curve in before.curves if not has_process[curve.game]]
-        bent, weight = straightened(curves, pairs, said, scores)
+        middle, unit, height = before.curves
+        known = middle, np.where(has_process, 0.0, unit), height
+        bent, weight = straightened(known, pairs, said, scores, parts)
         straight = *pairs[:3], weight, pairs[4]
         begun = targets, shift[0] + bent, before.fitted
         each(fit_surrogates, straight, ordered.alone, begun, settings, self._most_places(), (*fitted, values))
         each(leave_surrogates, pairs, ordered.wanted, fitted, targets)
-        bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning)
+        bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning, parts)
         curved, self._wandering, curves = bending.subtract(targets, ~has_process)
         each(correct_values, pairs, ordered.wanted, targets, own, values, residual)
         residual[where] = residual.copy()

@@ -20,7 +20,6 @@ from localshapley.estimate.crossfit import N_SPREAD, CrossFit, Learnt
 from localshapley.estimate.drawn import Drawn, inner_pairs
 from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.games import SupportGraph
-from localshapley.inputs.threads import beside
 from localshapley.methods.base import Method, Run
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.design import Design, least_draws
@@ -97,7 +96,7 @@ class SampleRun(Collecting):
     """
 
     kernels = ("draw_games", "fill_rows", "leave_games", "fit_games", "correct_games", "add_variances", "add_spread",
-               "rehash", "games_holding", "keep")  # fmt: skip
+               "rehash", "games_holding", "keep", "gather_games", "bend_games", "walk_games")  # fmt: skip
     rate = 0.7  # more than the root, as fits improve: 0.6 to 0.9 were seen
 
     def __init__(
@@ -335,13 +334,13 @@ class SampleRun(Collecting):
         """Values and variances from the draws of the last round, all of which must be scored by now."""
         self._fit = fit = CrossFit(self.drawn, self.tuning, self._learnt if self.tuning.goes_on else None)
         self._learnt, self._sigma2, self._unseen = fit.learnt, fit.sigma2, self._hidden(fit.known)
-        spread = beside(fit.spread) if self.graph.n_players <= self.tuning.max_spread else None
+        spread = fit.spread() if self.graph.n_players <= self.tuning.max_spread else None
         variance = fit.variance()
         draws = self.drawn.n_draws
         # Fits improve from round to round, and with them what a draw tells. Known before the round draws.
         weight = self.drawn.left_to_chance * (draws + sum(r.draws for r in self.rounds)) ** self.tuning.later
         if spread is not None:
-            self._add_spread(spread.result(), weight)
+            self._add_spread(np.hstack([columns.result() for columns in spread]), weight)
         return Round(
             draws=draws,
             weight=weight,

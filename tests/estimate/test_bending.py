@@ -11,9 +11,10 @@ import pytest
 import localshapley as ls
 import naive
 from localshapley.estimate import bending, ordered
-from localshapley.estimate.bending import SLOPES, Bending, bent, no_curves, straightened
+from localshapley.estimate.bending import SLOPES, Bending, no_curves, straightened
 from localshapley.estimate.crossfit import CrossFit
 from localshapley.estimate.tuning import TUNED
+from localshapley.kernels.curves import bend_games
 from naive_curves import Curve
 
 EAGER = replace(TUNED, curve_draws=2, curve_least=20)
@@ -138,17 +139,24 @@ def test_curves_add_what_they_say_and_have_that_slope():
     )
     unit[1, 0] = 0.0  # the second fold has no curve there
     wanted = np.where(np.arange(20) % 5, 3, 1).astype(np.int32)
-    added, slope = bent((middle, unit, height), pairs, wanted, np.stack([first, second]), [(0, 2), (2, 3)])
-    for f, scores in enumerate((first, second)):
-        for i, score in enumerate(scores):
-            game = int(np.searchsorted(pairs[0], i, side="right")) - 1
-            if wanted[i] >> f & 1 == 0 or unit[f, game] == 0:
-                assert added[f, i] == slope[f, i] == 0
-                continue
-            curve, s, step = curves[f][game], pairs[2][i], 1e-6
-            assert added[f, i] == pytest.approx(curve.at(score, s), abs=1e-12)
-            found = (curve.at(score + step, s) - curve.at(score - step, s)) / (2 * step)
-            assert slope[f, i] == pytest.approx(found, abs=1e-6)
+    sums, scores = np.stack([first, second]), np.random.default_rng(2).random(20)
+    left, slopes = scores - sums, np.zeros((2, 20))
+    after = left.copy()
+    for part in ((0, 2), (2, 3)):
+        bend_games(*part, pairs, wanted, (middle, unit, height), scores, (after, slopes))
+    for f, i in np.ndindex(2, 20):
+        game = int(np.searchsorted(pairs[0], i, side="right")) - 1
+        if wanted[i] >> f & 1 == 0 or unit[f, game] == 0:
+            assert after[f, i] == left[f, i]
+            assert slopes[f, i] == 0
+            continue
+        curve, s, step, score = curves[f][game], pairs[2][i], 1e-6, sums[f, i]
+        assert left[f, i] - after[f, i] == pytest.approx(curve.at(score, s), abs=1e-12)
+        found = (curve.at(score + step, s) - curve.at(score - step, s)) / (2 * step)
+        assert slopes[f, i] == pytest.approx(found, abs=1e-6)
+    without = left.copy()
+    bend_games(0, 3, pairs, wanted, (middle, unit, height), scores, (without, np.empty((2, 0))))
+    assert (without == after).all()
 
 
 def test_straightened_scores_are_to_sums_what_scores_are_to_the_curve():

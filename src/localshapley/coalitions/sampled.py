@@ -66,6 +66,11 @@ class Collection:
     seed : int
     cells : Cells, optional
         To keep the scores of games with several test rows by bundle, too.
+
+    Attributes
+    ----------
+    inner : three arrays
+        Pairs of a row and a game larger than it: position among all pairs, row and stratum, as `Strata` counts them.
     """
 
     def __init__(self, graph: SupportGraph, seed: int, cells: Cells | None = None) -> None:
@@ -86,7 +91,10 @@ class Collection:
         self.games: Indices = np.zeros(0, dtype=np.int32)
         self.scores: Floats = np.zeros(0)
         self.folds = np.zeros(16, dtype=np.int32)
-        self._parts: list[tuple[Ints, Indices, Floats]] = []
+        self.inner: tuple[Ints, Ints, Ints] = (self.pair_indptr[:0],) * 3
+        self._first_stratum = offsets(np.maximum(graph.sizes - 1, 0))
+        self._parts: list[tuple[Ints, Indices, Floats, Ints, Ints, Ints]] = []
+        self._n_pairs = 0
         self.cells = cells
 
     @property
@@ -188,19 +196,30 @@ class Collection:
         """Take in the scores of a batch, summed over the test rows of each game."""
         ends = np.cumsum(self.graph.tests_per_game[batch.games])
         summed = np.add.reduceat(scores, np.concatenate([[0], ends[:-1]])) if len(scores) else np.zeros(0)
-        self._parts.append((batch.game_indptr, batch.games, summed))
+        self._parts.append((batch.game_indptr, batch.games, summed, *self._inner_pairs(batch)))
         if self.cells is not None:
             self.cells.add(batch.games, scores)
         self.n_scored += len(batch)
+        self._n_pairs += len(batch.games)
+
+    def _inner_pairs(self, batch: Batch) -> tuple[Ints, Ints, Ints]:
+        """Those of the rows that come next."""
+        row = np.repeat(np.arange(len(batch)), np.diff(batch.game_indptr))
+        k = np.diff(batch.indptr)[row]
+        inner = np.flatnonzero((k > 0) & (k < self.graph.sizes[batch.games]))
+        stratum = self._first_stratum[batch.games[inner]] + k[inner] - 1
+        return self._n_pairs + inner, self.n_scored + row[inner], stratum
 
     def gather(self) -> None:
-        """Join the scores of the batches since the last time into one array."""
+        """Join what came in with the batches since the last time into one array each."""
         if not self._parts:
             return
-        counts = [np.diff(self.pair_indptr)] + [np.diff(indptr) for indptr, _, _ in self._parts]
+        indptr, games, scores, *inner = zip(*self._parts, strict=True)
+        counts = [np.diff(self.pair_indptr), *(np.diff(of_batch) for of_batch in indptr)]
         self.pair_indptr = offsets(np.concatenate(counts))
-        self.games = np.concatenate([self.games] + [games for _, games, _ in self._parts])
-        self.scores = np.concatenate([self.scores] + [scores for _, _, scores in self._parts])
+        self.games, self.scores = np.concatenate([self.games, *games]), np.concatenate([self.scores, *scores])
+        where, row, stratum = (np.concatenate([old, *new]) for old, new in zip(self.inner, inner, strict=True))
+        self.inner = where, row, stratum
         self._parts = []
         if self.cells is not None:
             self.cells.gather()

@@ -75,12 +75,14 @@ class Bending:
         games : array of shape (n_games,)
             Which games may have a curve, as flags.
         """
+        from localshapley.kernels.curves import bend_games
+
         chosen, graph = games & self._has_enough(), self.drawn.collection.graph
         if not chosen.any():
             return np.zeros((len(left), len(graph.players))), np.zeros(len(graph.players)), no_curves(graph.n_games)
         curves = self.fit(left, chosen)
-        added, _ = bent(curves, self.ordered.pairs, self.ordered.wanted, self.scores - left, self.parts)
-        left -= added
+        given = self.ordered.pairs, self.ordered.wanted, curves, self.scores, (left, np.empty((len(left), 0)))
+        in_threads(lambda part: bend_games(*part, *given), self.parts)
         values, variance = self.values(curves)
         n_folds = np.maximum((curves[1] > 0).sum(axis=0), 1)
         middle, unit, height = (of_folds.sum(axis=0, keepdims=True) for of_folds in curves)
@@ -88,10 +90,8 @@ class Bending:
         return values, variance.sum(axis=0) / len(left) ** 2, means
 
     def _has_enough(self) -> AnyArray:
-        """Games that are left to chance, with enough draws for a curve; none where there are many games."""
+        """Games that are left to chance, with enough draws for a curve."""
         graph, tuning = self.drawn.collection.graph, self.tuning
-        if graph.n_games > tuning.curve_games:
-            return np.zeros(graph.n_games, dtype=bool)
         least = np.maximum(tuning.curve_draws * graph.sizes, tuning.curve_least)
         return self.drawn.has_chance & (graph.sizes > 2) & (np.diff(self.ordered.pairs[0]) >= least)
 
@@ -105,16 +105,18 @@ class Bending:
         known = ordered.alone, ordered.bends & np.repeat(games, np.diff(ordered.pairs[0]))
         given = ordered.pairs, known, self.scores, left, (middle, unit, sums)
         in_threads(lambda part: add_products(part, *given), self.parts)
-        n, powers = N_CURVES * N_POWERS, np.arange(N_POWERS)
-        target = sums[..., :N_POWERS].reshape(*shape, n, 1)
-        squares = sums[..., N_POWERS:].reshape(*shape, N_CURVES, N_CURVES, -1)
-        gram = np.moveaxis(squares[..., np.add.outer(powers, powers)], -2, -3).reshape(*shape, n, n)
-        ridge = self.tuning.curve_ridge
-        penalty = ridge * np.eye(n)
+        height, ridge = np.zeros((*shape, N_CURVES, N_POWERS)), self.tuning.curve_ridge
+
+        def solve(part: tuple[int, int]) -> None:
+            here = slice(*part)
+            if unit[:, here].any():
+                found = _ridge_fit(sums[:, here], ridge, common[:, None])
+                height[:, here] = unit[:, here, None, None] * found.reshape(height[:, here].shape)
+
         with unthreaded_blas():  # the same sums, whatever the number of cores
-            common = np.linalg.solve(gram.sum(axis=1) + penalty, target.sum(axis=1))
-            height = np.linalg.solve(gram + penalty, target + ridge * common[:, None])
-        return middle, unit, unit[..., None, None] * height.reshape(*shape, N_CURVES, N_POWERS)
+            common = _ridge_fit(sums.sum(axis=1), ridge, 0.0)
+            in_threads(solve, self.parts)
+        return middle, unit, height
 
     def values(self, curves: Curves) -> tuple[Floats, Floats]:
         """Shapley values of curves by fold, aligned with the games' players, and their variances.
@@ -183,18 +185,6 @@ def no_curves(n_games: int) -> Curves:
     return np.zeros((1, n_games)), np.zeros((1, n_games)), np.zeros((1, n_games, N_CURVES, N_POWERS))
 
 
-def bent(curves: Curves, pairs: Pairs, wanted: Indices, scores: Floats, parts: Parts) -> tuple[Floats, Floats]:
-    """What curves add to the scores of pairs, and the slope of that, both (n_folds, n_pairs).
-
-    0 where a game has none, or where a fold does not want to know it: `wanted` has a bit for each.
-    """
-    from localshapley.kernels.curves import bend_games
-
-    added, slope = np.zeros((2, *scores.shape))
-    in_threads(lambda part: bend_games(*part, pairs, wanted, curves, scores, (added, slope)), parts)
-    return added, slope
-
-
 def straightened(curves: Curves, pairs: Pairs, sums: Floats, scores: Floats, parts: Parts) -> tuple[Floats, Floats]:
     """What is to be added to scores, and the weights, for sums that are fitted as if there were no curve.
 
@@ -207,12 +197,36 @@ def straightened(curves: Curves, pairs: Pairs, sums: Floats, scores: Floats, par
         What the surrogates of the round before say, without curves, and what was found.
     parts : list of tuples
     """
-    weight = pairs[3]
+    from localshapley.kernels.curves import bend_games
+
+    indptr, shift, weight = pairs[0], np.zeros_like(scores), pairs[3].copy()
     if not curves[1].any():
-        return np.zeros_like(scores), weight
-    (added,), (slope,) = bent(curves, pairs, np.ones(len(scores), dtype=np.int32), sums[None], parts)
-    slope, left = np.clip(1 + slope, *SLOPES), scores - sums
-    return (left - added) / slope - left, weight * slope * slope
+        return shift, weight
+    slopes, wanted = np.zeros((1, len(scores))), np.ones(len(scores), dtype=np.int32)
+
+    def straighten(part: tuple[int, int]) -> None:
+        here = slice(indptr[part[0]], indptr[part[1]])
+        left = scores[here] - sums[here]
+        shift[here] = left
+        bend_games(*part, pairs, wanted, curves, scores, (shift[None], slopes))
+        slope = np.clip(1 + slopes[0, here], *SLOPES)
+        shift[here] /= slope
+        shift[here] -= left
+        weight[here] *= slope * slope
+
+    in_threads(straighten, parts)
+    return shift, weight
+
+
+def _ridge_fit(sums: Floats, ridge: float, prior: Floats | float) -> Floats:
+    """Coefficients of curves, as columns, from the sums that `kernels.curves.Products` has, and a prior mean."""
+    from localshapley.kernels.curves import N_CURVES, N_POWERS
+
+    shape, powers, n = sums.shape[:-2], np.arange(N_POWERS), N_CURVES * N_POWERS
+    targets = sums[..., :N_POWERS].reshape(*shape, n, 1)
+    squares = sums[..., N_POWERS:].reshape(*shape, N_CURVES, N_CURVES, -1)[..., np.add.outer(powers, powers)]
+    gram = np.moveaxis(squares, -2, -3).reshape(*shape, n, n)
+    return np.asarray(np.linalg.solve(gram + ridge * np.eye(n), targets + ridge * prior), dtype=np.float64)
 
 
 def _sums(entries: Floats, indptr: Ints) -> Floats:

@@ -21,7 +21,7 @@ from localshapley.arrays import Floats, Ints, SubsetArrays
 from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.bending import Bending, Curves, no_curves, straightened
-from localshapley.estimate.drawn import Drawn, inner_pairs
+from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
 from localshapley.estimate.ordered import Ordered, pooled_levels
@@ -85,7 +85,8 @@ class CrossFit:
         collection, strata = drawn.collection, drawn.strata
         self._drawn, self._tuning = drawn, tuning
         self._graph = graph = collection.graph
-        self._inner, self._row, self._stratum = inner_pairs(collection, strata)
+        collection.gather()
+        self._inner, self._row, self._stratum = collection.inner
         self._game = strata.game[self._stratum]
         self.known = np.bincount(self._stratum, minlength=len(strata.k)).astype(np.float64)
         self._log_pi = drawn.log_inclusion(self._row, self._stratum)

@@ -90,7 +90,7 @@ class Drawn:
         return self._log_share(self.expected, self.known)
 
     def log_inclusion(self, row: Ints, stratum: Ints) -> Floats:
-        """For every row: logarithm of the probability that any of its games draws it; pairs as from `inner_pairs`."""
+        """For every row: logarithm of the probability that any of its games draws it; of the pairs row and stratum."""
         folds = self.folds
         out = _log_union(row, self.log_share()[stratum], len(folds))
         out[(np.arange(len(folds)) >= self.before) & (folds < 0)] = 0.0
@@ -112,15 +112,6 @@ class Drawn:
         out: Floats = np.log(np.maximum(expected, 1e-300)) - self.strata.log_without(known)
         out[self.whole] = 0.0
         return out
-
-
-def inner_pairs(collection: Collection, strata: Strata) -> tuple[Ints, Ints, Ints]:
-    """Pairs of a row and a game larger than it: position among all pairs, row and stratum."""
-    collection.gather()
-    row = np.repeat(np.arange(len(collection.pair_indptr) - 1), np.diff(collection.pair_indptr))
-    k = collection.sizes[row]
-    inner = np.flatnonzero((k > 0) & (k < collection.graph.sizes[collection.games]))
-    return inner, row[inner], strata.indptr[collection.games[inner]] + k[inner] - 1
 
 
 def _log_union(row: Ints, log_share: Floats, n_rows: int) -> Floats:

@@ -30,7 +30,7 @@ class Merged:
     ----------
     drawn : Drawn
     inner, row, stratum : arrays of shape (n_pairs,)
-        As from `inner_pairs`.
+        As in `Collection.inner`.
     log_pi : array of shape (n_rows,)
         Logarithm of the probability with which each row was drawn.
     """

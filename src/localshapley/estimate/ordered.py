@@ -56,7 +56,7 @@ class Ordered:
         ----------
         drawn : Drawn
         pairs : tuple of arrays
-            Row and stratum of each, as from `inner_pairs`.
+            Row and stratum of each, as in `Collection.inner`.
         log_pi : array of shape (n_rows,)
             Logarithm of the probability that a row is drawn.
         y : array of shape (n_pairs,)
@@ -119,15 +119,13 @@ def _pooled(
 
 
 def _some(drawn: Drawn, row: Ints, game: Ints, tuning: Tuning) -> AnyArray:
-    """The pairs that curves are fitted to, about so many of each game, as flags; none where there are no curves.
+    """The pairs that curves are fitted to, about so many of each game, as flags.
 
     By a random number of the row, its key, and by shares that are known before the round draws: which pairs there are
     in a fold's fit does not depend on what the fold draws.
     """
     collection, strata = drawn.collection, drawn.strata
     n_games = collection.graph.n_games
-    if n_games > tuning.curve_games:
-        return np.zeros(len(row), dtype=bool)
     known, own = (np.bincount(strata.game, of, n_games) for of in (drawn.known, drawn.expected))
     growth = 1 + drawn.expected.sum() / drawn.before  # most pairs of a game come from what others draw
     expected = np.maximum(np.maximum(known * growth, known + own), 1.0)

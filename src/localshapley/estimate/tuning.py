@@ -48,8 +48,6 @@ class Tuning:
     curve_draws, curve_least, curve_most : int
         Draws per player, and of a game, from which a curve is fitted to what sums over players leave; about the most
         that it is fitted to.
-    curve_games : int
-        Games up to which curves are fitted: they are not compiled, and take longer than trainings that are.
     curve_ridge : float
         Ridge of the curves' coefficients, in units of a draw.
     least_orders : int
@@ -94,7 +92,6 @@ class Tuning:
     curve_draws: int = 5
     curve_least: int = 256
     curve_most: int = 2048
-    curve_games: int = 512
     curve_ridge: float = 20.0
     least_orders: int = 8
     prior_draws: float = 1.0

@@ -114,29 +114,32 @@ def add_powers(columns: Floats, y: float, weight: float, s: float, out: Floats) 
 def bend_games(
     first: int, stop: int, pairs: Pairs, wanted: Indices, curves: Curves, scores: Floats, out: tuple[Floats, Floats]
 ) -> None:
-    """Write what the curves of some games add to scores (n_folds, n_pairs), and the slope of that.
+    """Subtract the curves of some games from what surrogates left of the scores (n_folds, n_pairs).
 
-    `wanted` has a bit for each fold that wants to know it.
+    `wanted` has a bit for each fold that wants to know it. The slopes of the curves are written, too, where there is
+    room for them, and not (n_folds, 0).
     """
     indptr, _, position, _, _ = pairs
     middle, unit, height = curves
-    added, slope = out
+    left, slopes = out
     for game in range(first, stop):
-        for f in range(len(scores)):
+        for f in range(len(left)):
             if unit[f, game] == 0.0:
                 continue
             for i in range(indptr[game], indptr[game + 1]):
                 if wanted[i] >> f & 1 == 0:
                     continue
-                s, x = position[i], (scores[f, i] - middle[f, game]) / unit[f, game]
-                line, level = at(height[f, game, 0], s), at(height[f, game, 3], s)
-                added[f, i], slope[f, i] = line * x + level, line
+                s, x = position[i], (scores[i] - left[f, i] - middle[f, game]) / unit[f, game]
+                slope = at(height[f, game, 0], s)
+                added = slope * x + at(height[f, game, 3], s)
                 for a in range(1, 3):
                     steepness = GENTLE if a == 1 else STEEP
                     tall, cosine = at(height[f, game, a], s), 1.0 / np.sqrt(1.0 + steepness * steepness * x * x)
-                    added[f, i] += tall * steepness * x * cosine
-                    slope[f, i] += tall * steepness * (cosine * cosine * cosine)
-                slope[f, i] /= unit[f, game]
+                    added += tall * steepness * x * cosine
+                    slope += tall * steepness * (cosine * cosine * cosine)
+                left[f, i] -= added
+                if slopes.shape[1]:
+                    slopes[f, i] = slope / unit[f, game]
 
 
 @part()

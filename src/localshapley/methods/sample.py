@@ -17,7 +17,7 @@ from localshapley.coalitions.cells import Cells
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
 from localshapley.estimate.crossfit import N_SPREAD, CrossFit, Learnt
-from localshapley.estimate.drawn import Drawn, inner_pairs
+from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Method, Run
@@ -239,7 +239,8 @@ class SampleRun(Collecting):
         if self.rounds:
             known = self._fit.known
         else:
-            known = np.bincount(inner_pairs(collection, strata)[2], minlength=len(strata.k)).astype(np.float64)
+            collection.gather()
+            known = np.bincount(collection.inner[2], minlength=len(strata.k)).astype(np.float64)
         unknown = np.maximum(strata.n_subsets - known, 0.0)
         none_drawn = np.zeros((len(unknown), self.tuning.few_folds), dtype=np.int32)
         self.drawn = Drawn(strata, collection, self.drawn.full, before, known, unknown, unknown, none_drawn)

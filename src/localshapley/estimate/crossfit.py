@@ -35,6 +35,7 @@ N_BINS = 8  # of the sizes, in the variance model
 ROWS, MOST_PARTS = 2**15, 16
 """Rows whose variances are added together, and the most parts: the same ones whatever the number of cores."""
 N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
+PART = 2**18  # players of the pairs of games that are worked on together, about; fewer are not worth a thread
 AT_A_TIME = 16  # of these columns, which are added up by themselves
 
 
@@ -242,7 +243,8 @@ class CrossFit:
     def _parts(self, pair_indptr: Ints) -> list[tuple[int, int]]:
         """Games, cut into parts of about the same work."""
         work = np.cumsum(np.diff(pair_indptr) * self._graph.sizes, dtype=np.float64)
-        cuts = np.searchsorted(work, np.linspace(0, work[-1], 8 * cores() + 1)[1:-1])
+        n_parts = int(np.clip(work[-1] / PART, 1, 8 * cores()))
+        cuts = np.searchsorted(work, np.linspace(0, work[-1], n_parts + 1)[1:-1])
         return list(pairwise(np.unique([0, *cuts, self._graph.n_games]).tolist()))
 
     def _most_places(self) -> int:

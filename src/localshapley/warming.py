@@ -18,6 +18,7 @@ from localshapley.coalitions.exact import count_distinct
 from localshapley.compiling import Stopwatch
 from localshapley.errors import unknown_name
 from localshapley.games import SupportGraph
+from localshapley.inputs.digests import FEW_CELLS, digest_cells
 from localshapley.models.estimator import Estimator
 from localshapley.models.fixed import Fixed
 from localshapley.models.trainer import Trained, Trainer
@@ -104,6 +105,7 @@ def _compile_methods() -> None:
     graph = SupportGraph([np.arange(40), np.arange(20, 70)], 70)
     graph.overlaps(0)
     count_distinct(graph, n_samples=10, max_counted=10)
+    digest_cells(np.zeros((FEW_CELLS + 1, 1)))
     with TemporaryDirectory() as folder:
         model = Estimator(DummyClassifier())
         value(*_data(True), model=model, support=Nearest(2), store=Store(Path(folder) / "store.db", fastest=0))

@@ -13,6 +13,8 @@ from localshapley.inputs.threads import in_threads
 
 CELLS_AT_ONCE, NUMBERS_AT_ONCE = 2**20, 2**19
 """Cells of a table that are digested together, which bounds the memory that it takes."""
+FEW_CELLS = 2**18
+"""Cells that are digested sooner without a kernel, if that is not compiled yet."""
 MISSING = np.float64(np.nan).view(np.uint64)
 """The word of a missing cell."""
 
@@ -23,10 +25,12 @@ def digest_cells(X: Any) -> Masks:
     Numbers count by their value as float64, everything else by its text; all missing values are equal. An array, a
     sparse matrix and a DataFrame with the same contents have the same digests.
     """
-    from localshapley.kernels.digests import fold_cells, fold_words
+    from localshapley.kernels.digests import digests_of_few, fold_cells, fold_words
 
     table = as_cells(X)
     n_rows, n_columns = table.shape
+    if n_rows * n_columns <= FEW_CELLS and not sparse.issparse(table):
+        return digests_of_few(words_of(table))
     out = np.zeros((n_rows, 2), dtype=np.uint64)
     is_array = isinstance(table, np.ndarray) and table.dtype.kind in "biuf"
     step = max(1, (NUMBERS_AT_ONCE if is_array else CELLS_AT_ONCE) // max(n_columns, 1))

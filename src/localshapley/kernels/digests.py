@@ -12,19 +12,44 @@ from localshapley.kernels.jit import kernel, part
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@part()
-def mixed(x: np.uint64) -> Any:
-    """Spread every bit of a word over all of it (the last steps of splitmix64)."""
+FACTOR = np.uint64(0xD1342543DE82EF95)
+
+
+def mix(x: Any) -> Any:
+    """Spread every bit of a word, or of those of an array, over all of it (the last steps of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+mixed = part()(mix)
 
 
 @part()
 def folded(high: np.uint64, low: np.uint64, word: np.uint64) -> Any:
     """Fold one more word into a digest."""
     high = mixed((high + GOLDEN) ^ word)
-    return high, mixed(low * np.uint64(0xD1342543DE82EF95) + (word ^ high))
+    return high, mixed(low * FACTOR + (word ^ high))
+
+
+def digests_of_few(words: Masks) -> Masks:
+    """Digests of the rows of a small table, in NumPy, as `fold_cells` and `fold_words` make them of large ones.
+
+    To compile these takes longer.
+    """
+    high, low = np.zeros((2, words.shape[1]), dtype=np.uint64)
+    for j, column in enumerate(words):
+        digest = _fold(*_fold(high, low, np.uint64(j)), column)
+        high, low = (np.where(column == 0, *either) for either in zip((high, low), digest, strict=True))
+    high, low = mix(high ^ GOLDEN), mix(low + high)
+    high, low = _fold(high, low, np.uint64(len(words)))
+    return np.stack([mix(high ^ GOLDEN), mix(low + high)], axis=1)
+
+
+def _fold(high: Masks, low: Masks, word: Any) -> tuple[Masks, Masks]:
+    """`folded` of many digests."""
+    high = mix((high + GOLDEN) ^ word)
+    return high, mix(low * FACTOR + (word ^ high))
 
 
 @kernel()

@@ -2,12 +2,12 @@
 
     python benchmarks/parallel.py
     python benchmarks/parallel.py --spread   # compiled models, in two threads and on a Dask cluster of two
-    python benchmarks/parallel.py --spread --only forest
+    python benchmarks/parallel.py --spread --only forest --turns 1
 
 The model sleeps 20 ms (speed-up) or 2 ms (store) in each fit, so that the figures are those of the machinery, whatever
 else the machine does.
 
-`--spread` trains SVMs and a forest in this process, in two threads, and three times in turns on one and two Dask
+`--spread` trains SVMs and a forest in this process, in two threads, and in three `--turns` on one and two Dask
 workers, of which the fastest runs are printed: seconds, and those of CPU, of this process (without Dask's event loop,
 which is the scheduler here, and elsewhere on a cluster) and of the workers. The speed-up from one worker to two is
 given as measured, and by CPU time: this process does its share, then the workers divide theirs. Other work on the
@@ -31,8 +31,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.store import Store
-
-TURNS = 3
 
 
 class SlowTree(DecisionTreeClassifier):
@@ -64,7 +62,7 @@ def run(seconds: float, size: int, **settings):
     return v, perf_counter() - started
 
 
-def spread(only: str) -> None:
+def spread(only: str, turns: int) -> None:
     """Compiled models on one and two workers, of those whose name has `only` in it."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.svm import SVC
@@ -89,7 +87,7 @@ def spread(only: str) -> None:
                 continue
             print(f"{name}, {budget:,} trainings")
             runs: dict[str, list[tuple[float, float, float]]] = {where: [] for where in places}
-            for turn in range(1 + TURNS):
+            for turn in range(1 + turns):
                 for where, (place, n_jobs) in places.items():
                     if turn > 1 and n_jobs is not None:
                         continue
@@ -100,7 +98,7 @@ def spread(only: str) -> None:
             for where in places:
                 seconds, own, workers = min(runs[where])
                 print(f"  {where:<18}{seconds:6.2f} s  CPU {own:6.2f} s here, {workers:6.2f} s of workers")
-            at_once = [whole(two, n, workload, budget) for _ in range(TURNS) for n in (1, 2)]
+            at_once = [whole(two, n, workload, budget) for _ in range(turns) for n in (1, 2)]
             most = 2 * min(at_once[::2]) / min(at_once[1::2])
             here, threads, alone, both = (min(found) for found in runs.values())
             by_cpu = (alone[1] + alone[2]) / (both[1] + both[2] / 2)
@@ -177,9 +175,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--spread", action="store_true")
     parser.add_argument("--only", default="", help="with --spread: models whose name has this in it")
+    parser.add_argument("--turns", type=int, default=3, help="with --spread: runs on each cluster")
     given = parser.parse_args()
     if given.spread:
-        spread(given.only)
+        spread(given.only, given.turns)
         return
     run(0.0, 3, n_jobs=2)  # processes are there
     one, alone = run(0.02, 8)

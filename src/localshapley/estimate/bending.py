@@ -19,7 +19,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.polynomial import legendre
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
+from localshapley.arrays import AnyArray, Floats, Ints, Masks
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.ordered import Ordered
 from localshapley.estimate.tuning import Tuning
@@ -136,12 +136,8 @@ class Bending:
         values = (np.repeat(slopes, graph.sizes, axis=1) * scaled).sum(axis=-1)
         variance = np.zeros_like(values)
         sizes, has_curve = (graph.indptr, strata.indptr), curves[1] > 0
-        games = np.any(has_curve, axis=0)
-
-        def walk(part: tuple[int, int]) -> None:
-            go_along_orders(part, sizes, has_curve, (at_sizes, scaled), self._orders(part, games), (values, variance))
-
-        in_threads(walk, self.parts)
+        given = sizes, has_curve, (at_sizes, scaled), self._orders(), (values, variance)
+        in_threads(lambda part: go_along_orders(part, *given), self.parts)
         return values, variance
 
     def _at_sizes(self, curves: Curves) -> tuple[Floats, Floats]:
@@ -160,22 +156,13 @@ class Bending:
         bends = sum(tall * n * x / np.sqrt(1 + (n * x) ** 2) for tall, n in ((gentle, GENTLE), (steep, STEEP)))
         return line, np.stack([x, np.broadcast_to(s, x.shape), gentle, steep, bends])
 
-    def _orders(self, part: tuple[int, int], games: AnyArray) -> tuple[Ints, Indices]:
-        """Random orders of the players of some games, as `kernels.curves.Orders` has them.
+    def _orders(self) -> tuple[Ints, Masks]:
+        """How many orders each game goes along, and random numbers for them, which no draw knows."""
+        from localshapley.kernels.digests import mix
 
-        All folds go along the same orders, in which other players stand for the numbers: so the errors of two folds are
-        uncorrelated, as if each had orders of its own.
-        """
-        graph, n_pairs = self.drawn.collection.graph, np.diff(self.ordered.pairs[0])
-        steps = 2 * n_pairs
-        n_orders = np.maximum(steps // np.maximum(graph.sizes - 1, 1), self.tuning.least_orders)
-        n_rows = np.where(games, len(self.lines) + n_orders, 0)[slice(*part)]
-        orders = [np.empty(0, dtype=np.int32)]
-        for game in np.arange(*part)[n_rows > 0].tolist():
-            numbers = np.arange(graph.sizes[game], dtype=np.int32)
-            random = np.random.default_rng([self.drawn.collection.streams[game], self.drawn.before])
-            orders.append(random.permuted(np.tile(numbers, (n_rows[game - part[0]], 1)), axis=1).ravel())
-        return offsets(n_rows * graph.sizes[slice(*part)]), np.concatenate(orders)
+        collection, n_sizes = self.drawn.collection, np.maximum(self.drawn.collection.graph.sizes - 1, 1)
+        n_orders = np.maximum(2 * np.diff(self.ordered.pairs[0]) // n_sizes, self.tuning.least_orders)
+        return n_orders, mix(mix(collection.streams) + np.uint64(self.drawn.before))
 
 
 def no_curves(n_games: int) -> Curves:

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, Masks
+from localshapley.kernels.draws import next_below
 from localshapley.kernels.jit import kernel, part, section
 from localshapley.kernels.surrogate import Pairs
 
@@ -35,15 +36,13 @@ Way: TypeAlias = tuple[Floats, Floats]
 At each size: the surrogate without its players, the size, the heights of both bent parts, and what these add to that
 surrogate. Of each player, effect and slope in the surrogate, each less its mean over the game.
 """
-Orders: TypeAlias = tuple[Ints, Indices]
-"""`indptr`, `places`: for each game from a first one on, the player that each number stands for in each fold; then
-orders of the numbers.
-"""
-Room: TypeAlias = tuple[Floats, Floats, Floats]
-"""`effects` (2, n), `way` (3, n), `gains` (2, n): room for a game of `n` players.
+Orders: TypeAlias = tuple[Ints, Masks]
+"""`n_orders`, `streams` (n_games): how many orders each fold goes along, and what random numbers come from."""
+Room: TypeAlias = tuple[Indices, Floats, Floats]
+"""`order` (n), `way` (3, n), `gains` (2, n): room for a game of `n` players.
 
-Effect and slope of each number; along an order, the sums of these, and what has been gained there and back; for each
-number, the sum of its gains and of their squares.
+An order of them; along it the sums of effects, of slopes, and what has been gained there and back; for each player, the
+sum of its gains and of their squares.
 """
 
 
@@ -162,7 +161,7 @@ def go_along_orders(
     size).
     """
     most = int(np.diff(sizes[0][part[0] : part[1] + 1]).max(initial=0))
-    room = np.empty((2, most)), np.empty((3, most)), np.empty((2, most))
+    room = np.empty(most, dtype=np.int32), np.empty((3, most)), np.empty((2, most))
     walk_games(*part, sizes, has_curve, way, orders, room, out)
 
 
@@ -180,37 +179,38 @@ def walk_games(
     """Go along orders game by game and fold by fold."""
     indptr, stratum_indptr = sizes
     at_sizes, effects = way
-    order_indptr, places = orders
+    n_orders, streams = orders
     values, variance = out
+    gains = room[2]
     for game in range(first, stop):
-        of_game = places[order_indptr[game - first] : order_indptr[game - first + 1]]
-        n, n_folds = indptr[game + 1] - indptr[game], len(values)
-        for f in range(n_folds):
+        start, n = indptr[game], indptr[game + 1] - indptr[game]
+        own, order = slice(stratum_indptr[game], stratum_indptr[game + 1]), room[0][:n]
+        for f in range(len(values)):
             if not has_curve[f, game]:
                 continue
-            stands_for, in_order = of_game[f * n : (f + 1) * n], of_game[n_folds * n :]
             for i in range(n):
-                for p in range(2):
-                    room[0][p, i], room[2][p, i] = effects[f, indptr[game] + stands_for[i], p], 0.0
-            for start in range(0, len(in_order), n):
-                walk(in_order[start : start + n], at_sizes[:, f, stratum_indptr[game] : stratum_indptr[game + 1]], room)
-            n_orders = len(in_order) // n
+                order[i], gains[0, i], gains[1, i] = i, 0.0, 0.0
+            for _ in range(n_orders[game]):
+                for i in range(n - 1):
+                    j = i + next_below(streams, game, n - i)
+                    order[i], order[j] = order[j], order[i]
+                walk(order, effects[f, start : start + n], at_sizes[:, f, own], room)
             for i in range(n):
-                slot, mean = indptr[game] + stands_for[i], room[2][0, i] / n_orders
-                values[f, slot] += mean
-                variance[f, slot] = max(room[2][1, i] / n_orders - mean * mean, 0.0) / (n_orders - 1)
+                mean, square = gains[0, i] / n_orders[game], gains[1, i] / n_orders[game]
+                values[f, start + i] += mean
+                variance[f, start + i] = max(square - mean * mean, 0.0) / (n_orders[game] - 1)
 
 
 @section(error_model="numpy")
-def walk(order: Indices, at_sizes: Floats, room: Room) -> None:
-    """Add what each number gains along an order, and back."""
-    effects, (effect, slope, risen), gains = room[0], (room[1][0], room[1][1], room[1][2]), room[2]
+def walk(order: Indices, effects: Floats, at_sizes: Floats, room: Room) -> None:
+    """Add what each player gains along an order, and back."""
+    effect, slope, risen, gains = room[1][0], room[1][1], room[1][2], room[2]
     x, s, gentle, steep, on_line = at_sizes[0], at_sizes[1], at_sizes[2], at_sizes[3], at_sizes[4]
     last = len(order) - 1
     a, b = 0.0, 0.0
     for j in range(last):
-        a += effects[0, order[j]]
-        b += effects[1, order[j]]
+        a += effects[order[j], 0]
+        b += effects[order[j], 1]
         effect[j], slope[j] = a, b
     for j in range(last):
         back = last - 1 - j  # those that are not there yet make up the sets of the way back, with the opposite sums

@@ -392,3 +392,75 @@ def test_curves_of_many_draws_are_fitted_to_some_of_them(monkeypatch):
     assert self.ordered.bends.all()
     some = ordered._some(self.drawn, rows, np.repeat(np.arange(6), np.diff(indptr)), replace(EAGER, curve_most=200))
     assert np.abs(np.add.reduceat(some, indptr[:-1]) - 200).max() < 60  # of a mean of 200, by chance
+
+
+def test_parts_of_the_games_make_no_difference(monkeypatch):
+    fits = watched_fits(monkeypatch)
+    ls.shapley(SUPPORTS, Votes(24, 10), 24, method=ls.methods.Sample(tuning=EAGER), budget=4000)
+    drawn, before = fits[-1]
+    assert before.curves[1].all()
+    parts = []
+    for size in (1, 1e12):
+        monkeypatch.setattr("localshapley.estimate.crossfit.PART", size)
+        found = CrossFit(drawn, EAGER, before)
+        parts.append((found._parts(np.arange(11)), found.values, found.variance(), *found.learnt.curves))
+    (many, *first), (one, *second) = parts
+    assert len(many) > 5
+    assert one == [(0, 10)]
+    for a, b in zip(first, second, strict=True):
+        assert (a == b).all()
+
+
+def test_a_fold_without_a_curve_has_no_values_of_it_and_does_not_count_in_the_mean(monkeypatch):
+    _, seen = bent_rounds(monkeypatch, SUPPORTS, Votes(24, 10), 24, budget=4000)
+    monkeypatch.undo()
+    self, games, left, _ = seen[-1]
+    curves = self.fit(left, games)
+    assert curves[1].all()
+    for of_folds in curves[:2]:
+        of_folds[0, 3] = 0.0
+    monkeypatch.setattr(Bending, "fit", lambda *_: curves)
+    after = left.copy()
+    _, _, means = self.subtract(after, games)
+    here = slice(*self.ordered.pairs[0][3:5])
+    assert (after[0, here] == left[0, here]).all()
+    assert (after[1, here] != left[1, here]).any()
+    for mean, of_folds in zip(means[:2], curves[:2], strict=True):
+        np.testing.assert_allclose(mean[0, 3], of_folds[1:, 3].mean())
+        np.testing.assert_allclose(mean[0, 4], of_folds[:, 4].mean())
+    _, variance = self.values(curves)
+    players = slice(*self.drawn.collection.graph.indptr[3:5])
+    assert not variance[0, players].any()
+    assert variance[1, players].all()
+
+
+def test_scores_of_a_game_with_a_process_are_not_straightened(monkeypatch):
+    fits, units = watched_fits(monkeypatch), []
+    ls.shapley(SUPPORTS, Votes(24, 10), 24, method=ls.methods.Sample(tuning=EAGER), budget=4000)
+    drawn, before = fits[-1]
+    has_process = np.arange(10) == 4
+    monkeypatch.setattr(
+        "localshapley.estimate.crossfit.subtract_nearness",
+        lambda drawn, pairs, alone, targets, tuning: (np.zeros((len(targets), 140)), has_process),
+    )
+    monkeypatch.setattr(
+        "localshapley.estimate.crossfit.straightened",
+        lambda curves, *given: units.append(curves[1][0]) or straightened(curves, *given),
+    )
+    assert before.curves[1].all()
+    found = CrossFit(drawn, EAGER, before)
+    assert (units[0] == 0).tolist() == has_process.tolist()
+    assert (found.learnt.curves[1][0] == 0).tolist() == has_process.tolist()
+
+
+def test_one_order_is_never_all(monkeypatch):
+    _, seen = bent_rounds(monkeypatch, SUPPORTS, Votes(24, 10), 24, budget=4000)
+    few = replace(seen[-1][0], ordered=SimpleNamespace(pairs=(np.arange(11),)), tuning=replace(EAGER, least_orders=1))
+    assert (few._orders()[0] == 2).all()  # or there would be no variance
+
+
+def test_a_game_of_large_scores_does_not_blur_the_sums_of_others():
+    effects = np.random.default_rng(0).normal(size=(6, 2))
+    sums = bending._sums(np.concatenate([1e12 * effects, effects])[None], np.array([0, 6, 6, 12]))
+    np.testing.assert_allclose(sums[0, [0, 2]], [1e12 * effects.sum(axis=0), effects.sum(axis=0)], rtol=1e-12)
+    assert not sums[0, 1].any()

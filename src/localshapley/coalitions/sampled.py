@@ -70,7 +70,8 @@ class Collection:
     Attributes
     ----------
     inner : three arrays
-        Pairs of a row and a game larger than it: position among all pairs, row and stratum, as `Strata` counts them.
+        Pairs of a row and a game larger than it, at the last `gather`: position among all pairs, row and stratum, as
+        `Strata` counts them.
     """
 
     def __init__(self, graph: SupportGraph, seed: int, cells: Cells | None = None) -> None:

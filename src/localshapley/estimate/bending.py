@@ -14,7 +14,7 @@ whose curve is near the scores, and not those that are near themselves. That is 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -25,13 +25,13 @@ from localshapley.estimate.ordered import Ordered
 from localshapley.estimate.tuning import Tuning
 from localshapley.inputs.threads import in_threads, unthreaded_blas
 
+if TYPE_CHECKING:
+    from localshapley.kernels.curves import Curves
+    from localshapley.kernels.surrogate import Pairs
+
 SLOPES = 0.7, 4.0
 """Within which the slope of a sum with its curve counts where it is straightened: flatter, it would stretch noise."""
 
-Pairs: TypeAlias = tuple[Ints, Ints, Floats, Floats, Floats]
-"""As `kernels.surrogate.Pairs`."""
-Curves: TypeAlias = tuple[Floats, Floats, Floats]
-"""As `kernels.curves.Curves`, with one fold where they are the means over all."""
 Parts: TypeAlias = list[tuple[int, int]]
 """Games, from a first one up to another, that are worked on together."""
 
@@ -66,7 +66,8 @@ class Bending:
     def subtract(self, left: Floats, games: AnyArray) -> tuple[Floats, Floats, Curves]:
         """Subtract curves from what surrogates left.
 
-        Returns their values by fold, the variance of these values' mean, and the mean of each game's curves.
+        Returns their values by fold, the variance of these values' mean, and the mean of each game's curves, as of one
+        fold.
 
         Parameters
         ----------
@@ -108,10 +109,9 @@ class Bending:
         height, ridge = np.zeros((*shape, N_CURVES, N_POWERS)), self.tuning.curve_ridge
 
         def solve(part: tuple[int, int]) -> None:
-            here = slice(*part)
-            if unit[:, here].any():
-                found = _ridge_fit(sums[:, here], ridge, common[:, None])
-                height[:, here] = unit[:, here, None, None] * found.reshape(height[:, here].shape)
+            found = np.arange(*part)[unit[:, slice(*part)].any(axis=0)]
+            fitted = _ridge_fit(sums[:, found], ridge, common[:, None])
+            height[:, found] = unit[:, found, None, None] * fitted.reshape(-1, len(found), N_CURVES, N_POWERS)
 
         with unthreaded_blas():  # the same sums, whatever the number of cores
             common = _ridge_fit(sums.sum(axis=1), ridge, 0.0)
@@ -161,7 +161,7 @@ class Bending:
         from localshapley.kernels.digests import mix
 
         collection, n_sizes = self.drawn.collection, np.maximum(self.drawn.collection.graph.sizes - 1, 1)
-        n_orders = np.maximum(2 * np.diff(self.ordered.pairs[0]) // n_sizes, self.tuning.least_orders)
+        n_orders = np.maximum(2 * np.diff(self.ordered.pairs[0]) // n_sizes, max(self.tuning.least_orders, 2))
         return n_orders, mix(mix(collection.streams) + np.uint64(self.drawn.before))
 
 
@@ -218,7 +218,7 @@ def _ridge_fit(sums: Floats, ridge: float, prior: Floats | float) -> Floats:
 
 def _sums(entries: Floats, indptr: Ints) -> Floats:
     """Sums over lists that lie one after the other along the second axis; some may be empty."""
-    total = np.cumsum(entries, axis=1)
-    total = np.concatenate([np.zeros_like(total[:, :1]), total], axis=1)
-    out: Floats = total[:, indptr[1:]] - total[:, indptr[:-1]]
+    out = np.zeros((len(entries), len(indptr) - 1, entries.shape[2]))
+    some = np.diff(indptr) > 0
+    out[:, some] = np.add.reduceat(entries, indptr[:-1][some], axis=1)
     return out

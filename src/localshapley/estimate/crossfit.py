@@ -9,7 +9,6 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from scipy import sparse
 from localshapley.arrays import Floats, Ints, SubsetArrays
 from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
-from localshapley.estimate.bending import Bending, Curves, no_curves, straightened
+from localshapley.estimate.bending import Bending, no_curves, straightened
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
@@ -30,13 +29,13 @@ from localshapley.inputs.threads import beside, cores, in_threads, unthreaded_bl
 
 if TYPE_CHECKING:
     from localshapley.kernels import surrogate
+    from localshapley.kernels.curves import Curves
 
 N_BINS = 8  # of the sizes, in the variance model
 ROWS, MOST_PARTS = 2**15, 16
 """Rows whose variances are added together, and the most parts: the same ones whatever the number of cores."""
 N_SPREAD = 64  # columns that represent the covariances: one bit of a word each
 PART = 2**18  # players of the pairs of games that are worked on together, about; fewer are not worth a thread
-AT_A_TIME = 16  # of these columns, which are added up by themselves
 
 
 @dataclass(frozen=True)
@@ -135,20 +134,13 @@ class CrossFit:
         variance: Floats = (1 - smoothing) * seen + smoothing * graph.by_player(np.repeat(expected, graph.sizes))
         return variance + graph.by_player(self._wandering)
 
-    def spread(self) -> list[Future[Floats]]:
-        """Columns, one row for each player, whose products have the covariances of the values as mean.
-
-        Other threads make them, some columns each.
-        """
-        return [beside(self._spread, first) for first in range(0, N_SPREAD, AT_A_TIME)]
-
-    def _spread(self, first: int) -> Floats:
-        """Some columns, from a first one on."""
+    def spread(self) -> Floats:
+        """Columns, one row for each player, whose products have the covariances of the values as mean."""
         from localshapley.kernels.surrogate import add_spread
 
         graph = self._graph
-        of_player, of_game = np.zeros((graph.n_players, AT_A_TIME)), np.zeros((graph.n_games, AT_A_TIME))
-        add_spread(graph.arrays, *self._left_over, first, of_player, of_game, np.empty(AT_A_TIME))
+        of_player, of_game = np.zeros((graph.n_players, N_SPREAD)), np.zeros((graph.n_games, N_SPREAD))
+        add_spread(graph.arrays, *self._left_over, of_player, of_game, np.empty(N_SPREAD))
         holds = sparse.csr_array(
             (np.ones(len(graph.where)), graph.where, graph.where_indptr), shape=(graph.n_players, graph.n_games)
         )

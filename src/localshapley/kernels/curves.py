@@ -80,9 +80,10 @@ def gather_games(
                     low, high = min(low, scores[i]), max(high, scores[i])
                     total += weight[i]
                     n += 1
-            if total <= 0.0 or low == high:
+            half = (high - low) / 2.0
+            if total <= 0.0 or half <= 0.0:
                 continue
-            middle[f, game], unit[f, game] = (low + high) / 2.0, (high - low) / 2.0
+            middle[f, game], unit[f, game] = (low + high) / 2.0, half
             for i in range(indptr[game], indptr[game + 1]):
                 if bends[i] and alone[i] != 1 << f:
                     x, y = (scores[i] - left[f, i] - middle[f, game]) / unit[f, game], left[f, i] / unit[f, game]

@@ -536,12 +536,11 @@ def add_spread(
     residual: Floats,
     log_weight: Floats,
     drawn: Drawn,
-    first: int,
     by_player: Floats,
     by_game: Floats,
     signs: Floats,
 ) -> None:
-    """Add `√(1−π)/π · y_S(·)` of every sampled row, under random signs of its own for each column from `first` on.
+    """Add `√(1−π)/π · y_S(·)` of every sampled row, under random signs of its own for each column.
 
     Signs are independent from row to row, so that products of two players' columns have their covariance as mean. What
     a game's players have in common goes to `by_game`. Pairs are ordered as in `add_variances`. There is room for
@@ -554,7 +553,7 @@ def add_spread(
     for row in range(before, len(pair_indptr) - 1):
         if folds[row] <= 0:
             continue
-        bits = mixed(np.uint64(row) * GOLDEN) >> np.uint64(first)
+        bits = mixed(np.uint64(row) * GOLDEN)
         for column in range(n_columns):
             signs[column] = 1.0 if bits >> np.uint64(column) & np.uint64(1) else -1.0
         k = row_indptr[row + 1] - row_indptr[row]

@@ -20,6 +20,7 @@ from localshapley.estimate.crossfit import N_SPREAD, CrossFit, Learnt
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.games import SupportGraph
+from localshapley.inputs.threads import beside
 from localshapley.methods.base import Method, Run
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.design import Design, least_draws
@@ -335,13 +336,13 @@ class SampleRun(Collecting):
         """Values and variances from the draws of the last round, all of which must be scored by now."""
         self._fit = fit = CrossFit(self.drawn, self.tuning, self._learnt if self.tuning.goes_on else None)
         self._learnt, self._sigma2, self._unseen = fit.learnt, fit.sigma2, self._hidden(fit.known)
-        spread = fit.spread() if self.graph.n_players <= self.tuning.max_spread else None
+        spread = beside(fit.spread) if self.graph.n_players <= self.tuning.max_spread else None
         variance = fit.variance()
         draws = self.drawn.n_draws
         # Fits improve from round to round, and with them what a draw tells. Known before the round draws.
         weight = self.drawn.left_to_chance * (draws + sum(r.draws for r in self.rounds)) ** self.tuning.later
         if spread is not None:
-            self._add_spread(np.hstack([columns.result() for columns in spread]), weight)
+            self._add_spread(spread.result(), weight)
         return Round(
             draws=draws,
             weight=weight,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +18,10 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import count_distinct
 from localshapley.compiling import Stopwatch
 from localshapley.errors import unknown_name
+from localshapley.estimate.tuning import QUICK
 from localshapley.games import SupportGraph
 from localshapley.inputs.digests import FEW_CELLS, digest_cells
+from localshapley.methods import Sample
 from localshapley.models.estimator import Estimator
 from localshapley.models.fixed import Fixed
 from localshapley.models.trainer import Trained, Trainer
@@ -102,6 +105,8 @@ def _compile_methods() -> None:
         games, budget = (many, 600) if method in ("sample", "pivot") else (few, None)
         for per_test in (False, True) if method != "pivot" else (False,):
             shapley(games, _Sizes(), 32, method=method, budget=budget, per_test=per_test, progress=False)
+    curved = Sample(tuning=replace(QUICK, curve_draws=1, curve_least=20))
+    shapley(many, _Sizes(), 32, method=curved, budget=600, progress=False)
     graph = SupportGraph([np.arange(40), np.arange(20, 70)], 70)
     graph.overlaps(0)
     count_distinct(graph, n_samples=10, max_counted=10)

@@ -111,7 +111,7 @@ class Bending:
         def solve(part: tuple[int, int]) -> None:
             found = np.arange(*part)[unit[:, slice(*part)].any(axis=0)]
             fitted = _ridge_fit(sums[:, found], ridge, common[:, None])
-            height[:, found] = unit[:, found, None, None] * fitted.reshape(-1, len(found), N_CURVES, N_POWERS)
+            height[:, found] = unit[:, found, None, None] * fitted.reshape(len(left), len(found), N_CURVES, N_POWERS)
 
         with unthreaded_blas():  # the same sums, whatever the number of cores
             common = _ridge_fit(sums.sum(axis=1), ridge, 0.0)
@@ -211,7 +211,8 @@ def _ridge_fit(sums: Floats, ridge: float, prior: Floats | float) -> Floats:
 
     shape, powers, n = sums.shape[:-2], np.arange(N_POWERS), N_CURVES * N_POWERS
     targets = sums[..., :N_POWERS].reshape(*shape, n, 1)
-    squares = sums[..., N_POWERS:].reshape(*shape, N_CURVES, N_CURVES, -1)[..., np.add.outer(powers, powers)]
+    squares = sums[..., N_POWERS:].reshape(*shape, N_CURVES, N_CURVES, 2 * N_POWERS - 1)
+    squares = squares[..., np.add.outer(powers, powers)]
     gram = np.moveaxis(squares, -2, -3).reshape(*shape, n, n)
     return np.asarray(np.linalg.solve(gram + ridge * np.eye(n), targets + ridge * prior), dtype=np.float64)
 

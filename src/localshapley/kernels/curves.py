@@ -163,11 +163,11 @@ def go_along_orders(
     """
     most = int(np.diff(sizes[0][part[0] : part[1] + 1]).max(initial=0))
     room = np.empty(most, dtype=np.int32), np.empty((3, most)), np.empty((2, most))
-    walk_games(*part, sizes, has_curve, way, orders, room, out)
+    walk_curves(*part, sizes, has_curve, way, orders, room, out)
 
 
 @kernel(error_model="numpy")
-def walk_games(
+def walk_curves(
     first: int,
     stop: int,
     sizes: tuple[Ints, Ints],

@@ -97,7 +97,7 @@ class SampleRun(Collecting):
     """
 
     kernels = ("draw_games", "fill_rows", "leave_games", "fit_games", "correct_games", "add_variances", "add_spread",
-               "rehash", "games_holding", "keep", "gather_games", "bend_games", "walk_games")  # fmt: skip
+               "rehash", "games_holding", "keep", "gather_games", "bend_games", "walk_curves")  # fmt: skip
     rate = 0.7  # more than the root, as fits improve: 0.6 to 0.9 were seen
 
     def __init__(

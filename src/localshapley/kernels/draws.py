@@ -21,6 +21,7 @@ from localshapley.arrays import (
     Masks,
     SubsetArrays,
 )
+from localshapley.kernels.digests import GOLDEN, mixed
 from localshapley.kernels.jit import kernel, part, section
 
 Design: TypeAlias = tuple[Ints, Indices, Indices, Floats, Floats]
@@ -258,11 +259,8 @@ def next_below(streams: Masks, game: int, n: int) -> int:
 @part()
 def next_word(streams: Masks, game: int) -> Any:
     """The next 64 random bits of a game's stream (splitmix64)."""
-    streams[game] += np.uint64(0x9E3779B97F4A7C15)
-    x = streams[game]
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    streams[game] += GOLDEN
+    return mixed(streams[game])
 
 
 @section()

@@ -2,6 +2,7 @@
 # make test: install everything into .venv-test and run all tests but the slow and the long ones
 # make test-slow: experiments at their quick sizes, long pages of the docs, workers that die, compiling from nothing
 # make test-long: many seeds, many killed processes
+# make test-processors: the quick tests with the linear algebra of processors without AVX-512, and with it
 # make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies
 # make coverage: all tests but the slow and the long ones, and which lines they run
 # make wheel: sdist and wheel into dist/, checked
@@ -12,7 +13,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE =
 # One process more than there are cores: some tests wait for others.
 PYTEST = .venv-test/bin/python -m pytest --dist worksteal --numprocesses $$($(PYTHON) -c "import os; print(os.cpu_count() + 1)")
-.PHONY: demo test test-slow test-long test-pythons test-wheel coverage wheel lint docs results results-gpu results-opendataval clean
+.PHONY: demo test test-slow test-long test-processors test-pythons test-wheel coverage wheel lint docs results results-gpu results-opendataval clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -26,6 +27,11 @@ test-long: .venv-test/installed
 
 test-slow: .venv-test/installed
 	$(PYTEST) -m slow tests
+
+# OpenBLAS picks its kernels by the processor, and with them the last bits.
+test-processors: .venv-test/installed
+	OPENBLAS_CORETYPE=Haswell $(PYTEST) -m quick tests
+	if grep -q avx512f /proc/cpuinfo; then OPENBLAS_CORETYPE=SkylakeX $(PYTEST) -m quick tests; fi
 
 test-wheel: .venv-test/installed
 	.venv-test/bin/python -m pytest -m slow tests/test_wheel.py

@@ -42,6 +42,12 @@ def as_column(given: Any) -> AnyArray:
     return entries[:, 0] if entries.ndim == 2 and entries.shape[1] == 1 else entries
 
 
+def rounded(values: Floats) -> Floats:
+    """Values as shares of the largest, to nine digits: what ties up to rounding ties."""
+    out: Floats = np.round(values / (float(np.abs(values).max(initial=0.0)) or 1.0), 9)
+    return out
+
+
 def offsets(counts: AnyArray) -> Ints:
     """Turn counts into CSR offsets: `[2, 0, 3]` becomes `[0, 2, 2, 5]`."""
     out = np.zeros(len(counts) + 1, dtype=np.int64)

@@ -11,6 +11,7 @@ import pytest
 
 import localshapley as ls
 
+pytestmark = pytest.mark.quick
 WITHOUT_NAMES = ["-t", "species", "--owner", "garden"]
 WITH_NAMES = [*WITHOUT_NAMES, "--id", "plant"]
 

@@ -106,7 +106,9 @@ def test_rows_are_in_order_and_complete(sampled, iris):
     assert [row[0] for row in summary["extremes"]["worst"]["rows"]] == [str(i) for i in sampled.bottom(10).index]
     assert [row[0] for row in summary["extremes"]["best"]["rows"]] == [str(i) for i in sampled.top(10).index]
     rows = summary["rows"]["table"]["rows"]
-    assert [row[0] for row in rows] == [str(i) for i in np.argsort(sampled.values, kind="stable")]
+    assert [row[0] for row in rows] == [str(i) for i in sampled.bottom(len(rows)).index]
+    assert (np.diff(sampled.bottom(len(rows))["value"]) >= -1e-12).all()
+    assert len(rows) == len(sampled.values)
     names = [column["name"] for column in summary["rows"]["table"]["columns"]]
     assert names == ["row", "value", "std. error", "test rows", "label", *(f"column {i}" for i in range(4))]
     for row in rows:

@@ -22,6 +22,7 @@ from localshapley import tasks
 from localshapley.tasks.curves import CURVES
 from localshapley.tasks.suspects import neighbours_of
 from localshapley.valuation import Cost, Valuation
+from localshapley.valuation.matching import reordered
 
 X, y, X_test, y_test, _ = ls.datasets.load("iris")
 COST = Cost("none", 0, 0, 0, 0, 0, 0.0)
@@ -134,6 +135,20 @@ class TestSelect:
         pd.testing.assert_index_equal(tasks.select(iris, 7, errors="draws").index, iris.top(7).index)
         assert len(tasks.select(iris, 0.2)) == 21
         assert tasks.select(iris, 5, y=y, errors="draws")["label"].tolist() == y[iris.top(5).index].tolist()
+
+    @pytest.mark.parametrize("errors", ["all", "draws"])
+    def test_rows_that_tie_are_chosen_alike_from_a_shuffled_table(self, iris, errors):
+        rng = np.random.default_rng(3)
+        tied = replace(iris, values=np.round(iris.values, 1) * (1 + 1e-15 * rng.integers(-1, 2, len(y))))
+        assert len(np.unique(np.round(tied.values, 9))) < 20  # of 105
+        shuffled = reordered(tied, order := rng.permutation(len(y)), pd.RangeIndex(len(y)))
+        contents = np.column_stack([X, y])
+        for n in range(1, len(y), 9):
+            rows = tasks.select(tied, n, errors=errors).index.to_numpy()
+            again = order[tasks.select(shuffled, n, errors=errors).index.to_numpy()]
+            assert contents[rows].tolist() == contents[again].tolist()
+        for one, two in ((tied.top(9), shuffled.top(9)), (tied.bottom(9), shuffled.bottom(9))):
+            assert contents[one.index].tolist() == contents[order[two.index]].tolist()
 
     def test_what_one_test_row_says_counts_less_than_what_many_agree_on(self, iris):
         best = tasks.select(iris, 7)

@@ -195,7 +195,7 @@ class TestNotebook:
 
     @pytest.mark.parametrize("values", [[0.0], [1.0], [-2.0, -2.0], [1e-9, 5.0, -3.0]])
     def test_few_and_equal_values(self, exact, values):
-        counts = {"stderr": np.zeros(len(values)), "n_tests": np.ones(len(values), int)}
+        counts = {"stderr": np.zeros(len(values)), "n_tests": np.ones(len(values), int), "digests": None}
         few = replace(exact, values=np.array(values), spread_tests=np.ones((len(values), 2), np.float32), **counts)
         root = ElementTree.fromstring(notebook.to_html(few))
         assert len(root.findall(".//tbody/tr")) == 2 * len(values)

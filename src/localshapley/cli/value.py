@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -67,7 +66,7 @@ def value(run: Run, files: Files, output: Output) -> None:
     rows, found = _labelled(valuation, data), list[str]()
     owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
     writing = Writing()
-    guarded = _write_values(files, rows, lambda: _as_in_the_file(valuation, data), writing)
+    guarded = _write_values(files, rows, valuation, writing)
     if files.report is not None:
         with writing.to(files.report):
             found = _write_report(run, files, data, valuation, owners, output)
@@ -91,7 +90,7 @@ def _value_folder(run: Run, files: Files, output: Output) -> None:
     with telling_what_is_kept(run, output):
         valuation = ls.value(**given, on_interrupt="return")
     rows, writing = valuation.to_frame(), Writing()
-    guarded = _write_values(files, rows, lambda: valuation, writing)
+    guarded = _write_values(files, rows, valuation, writing)
     written = _written(files, writing)
     n_all = valuation.among or len(valuation.values)
     document = {**about(valuation, steps), "n_all": n_all, "files": written, "rows": as_records(rows)}
@@ -101,13 +100,13 @@ def _value_folder(run: Run, files: Files, output: Output) -> None:
     end(valuation)
 
 
-def _write_values(files: Files, rows: pd.DataFrame, as_saved: Callable[[], ls.Valuation], writing: Writing) -> str:
+def _write_values(files: Files, rows: pd.DataFrame, valuation: ls.Valuation, writing: Writing) -> str:
     """Write the values, if they are asked for; returns which cells were guarded, in words."""
     guarded = ""
     if files.out is not None:
         with writing.to(files.out):
             if files.out.suffix == ".parquet":
-                as_saved().save(files.out)
+                valuation.save(files.out)
             else:
                 guarded = guarded_in_words(write_table(rows, files.out, raw=files.raw_csv))
     return guarded
@@ -132,13 +131,6 @@ def _check(run: Run, files: Files) -> None:
     find_shape(files.image_shape)
     if files.curves and run.test is None and run.test_size is None:
         raise InvalidArgumentError("--curves needs test rows: --test or --test-size.")
-
-
-def _as_in_the_file(valuation: ls.Valuation, data: Data) -> ls.Valuation:
-    """The valuation with digests of the rows as they are in the file: how they are prepared depends on all of them."""
-    from localshapley.valuation import Digests
-
-    return valuation if valuation.unit != "row" else replace(valuation, digests=Digests.of(data.rows, data.y))
 
 
 def _labelled(valuation: ls.Valuation, data: Data) -> pd.DataFrame:

@@ -76,9 +76,14 @@ def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data:
     """Read the data, check it and value its rows; an interruption leaves what is known so far."""
     data = loaded(run, output)
     check(data)
+    from localshapley.valuation import Digests
+
     with telling_what_is_kept(run, output), explaining_preparation(run):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
-    return data, replace(valuation, digests=None)  # its rows are at hand, prepared or not
+    if valuation.unit != "row":
+        return data, replace(valuation, digests=None)
+    # Of the rows as they are in the file, as how they are prepared depends on all of them. These rows are at hand.
+    return data, replace(valuation, digests=Digests.of(data.rows, data.y, is_joined=True))
 
 
 @contextmanager

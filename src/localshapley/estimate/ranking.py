@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from localshapley.arrays import Floats, Ints, Singles
+from localshapley.arrays import Floats, Ints, Singles, rounded
 from localshapley.bundles import missing, squares
 
 MOST_WORLDS, FEWEST_WORLDS, MAX_NUMBERS = 2000, 200, 2**27
@@ -89,13 +89,13 @@ class Doubt:
         return cls(values, alone, tuple(columns for columns in (draws, tests, seeds) if columns is not None))
 
     def worlds(self) -> Iterator[Floats]:
-        """Values that might be true, some at a time, shape (some, n_rows); the same for the same rows in any order."""
+        """Values that might be true, some at a time, shape (some, n_rows)."""
         rng, n_rows = np.random.default_rng(0), len(self.values)
         n, size = min(MOST_WORLDS, max(FEWEST_WORLDS, MAX_NUMBERS // n_rows)), max(1, AT_ONCE // n_rows)
         error = np.sqrt(self.alone + sum(squares(columns) for columns in self.shared))
         mean, deviation = _likely(self.values, error)
         scale = np.divide(deviation, error, out=np.zeros_like(error), where=error > 0)
-        place = np.argsort(np.lexsort((error, self.values)), kind="stable")
+        place = np.argsort(np.lexsort((rounded(error), rounded(self.values))), kind="stable")
         for start in range(0, n, size):
             some = min(size, n - start)
             noise = rng.normal(size=(some, n_rows))[:, place] * np.sqrt(self.alone)
@@ -108,7 +108,7 @@ class Doubt:
     def lowest(self, k: int, level: float) -> Ranked:
         """How sure it is which `k` rows have the lowest values."""
         n_rows = len(self.values)
-        order = np.argsort(self.values, kind="stable")
+        order = np.argsort(rounded(self.values), kind="stable")
         place = np.empty(n_rows, dtype=np.int64)
         place[order] = np.arange(n_rows)
         counts, needed = np.zeros(n_rows), []

@@ -11,7 +11,7 @@ import pandas as pd
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import check_valuation, column, count_of
+from localshapley.valuation.columns import by_value, check_valuation, column, count_of
 from localshapley.valuation.errors import check_errors
 from localshapley.valuation.matching import in_order
 
@@ -27,7 +27,8 @@ def select(
     """Choose the best rows, with the classes balanced if asked for.
 
     The best are those that are most probably among the `n` of highest value, with all errors that are known: of two
-    rows the one that a single test row speaks for comes behind one that many test rows agree on.
+    rows the one that a single test row speaks for comes behind one that many test rows agree on. The order of
+    rows that tie does not depend on where they are in the table.
 
     Parameters
     ----------
@@ -60,10 +61,10 @@ def select(
     count = count_of(n, len(valuation.values))
     check_errors(errors)
     table = valuation.to_frame()[["value", "stderr"]]
-    best_first = np.argsort(-valuation.values, kind="stable")
+    best_first = by_value(valuation, best_first=True)
     if errors == "all" and valuation.spread_tests is not None:
         table["p_best"] = valuation.among_best(count).probability
-        best_first = np.lexsort((-valuation.values, -table["p_best"].to_numpy()))
+        best_first = best_first[np.argsort(-table["p_best"].to_numpy()[best_first], kind="stable")]
     if y is None:
         if balance is not None:
             raise InvalidArgumentError("y is missing; balance needs the label of each row.")

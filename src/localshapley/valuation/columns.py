@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Ints, as_column
+from localshapley.arrays import AnyArray, Floats, Ints, as_column, rounded
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, warn
 from localshapley.inputs.data import known_table, numbers_in
 from localshapley.inputs.indexes import check_order, index_of, places_of
@@ -44,7 +44,8 @@ def by_index(name: str, given: Any, valuation: Valuation) -> Any:
         places = places_of(ids, index)
         if (places >= 0).all():
             return given.iloc[places]
-    joined = "rows were joined by position" if valuation.digests is None else "the index was not used"
+    digests = valuation.digests
+    joined = "rows were joined by position" if digests is None or digests.is_joined else "the index was not used"
     for note in check_order(name, given, "the valuation", ids, joined):
         warn(note)
     return given
@@ -68,6 +69,20 @@ def entries_of(name: str, given: Any, n_rows: int) -> AnyArray:
             f"{name} is missing (NaN) in {len(missing)} places, first at row {missing[0]}; fill these entries in."
         )
     return entries
+
+
+def by_value(valuation: Valuation, *, best_first: bool) -> Ints:
+    """Rows in the order of their values, and where these tie up to rounding in an order that a shuffle leaves alone."""
+    values, digests = rounded(valuation.values), valuation.digests
+    if best_first:
+        values = -values
+    order: Ints = np.argsort(values, kind="stable")
+    if digests is not None:
+        same = np.diff(values[order]) == 0
+        tied = np.r_[same, False] | np.r_[False, same]
+        rows = order[tied]
+        order[tied] = rows[np.lexsort((digests.labels[rows], *digests.rows[rows].T, values[rows]))]
+    return order
 
 
 def count_of(n: float, n_rows: int) -> int:

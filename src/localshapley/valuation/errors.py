@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from localshapley.bundles import HARDLY, credibility, missing, squares
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.estimate.ranking import Doubt, Ranked
 from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.valuation.columns import by_value
 
 if TYPE_CHECKING:
     from localshapley.stopping import Look, Rule
@@ -72,8 +74,12 @@ def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:
     if k > len(v.values):
         raise InvalidArgumentError(f"k must be at most {len(v.values)}, the number of {v.unit}s; got {k}.")
     values = -v.values if best else v.values
-    doubt = Doubt.of(values, v.stderr, draws=v.spread, tests=v.spread_tests, seeds=v.spread_seed)
-    return doubt.lowest(int(k), level)
+    order = by_value(v, best_first=best)  # a shuffled table gets the same probabilities
+    draws, tests, seeds = (None if c is None else c[order] for c in (v.spread, v.spread_tests, v.spread_seed))
+    found = Doubt.of(values[order], v.stderr[order], draws=draws, tests=tests, seeds=seeds).lowest(int(k), level)
+    probability = np.empty_like(found.probability)
+    probability[order] = found.probability
+    return replace(found, probability=probability, order=order[found.order])
 
 
 def _check_level(level: float) -> None:

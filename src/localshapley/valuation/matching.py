@@ -55,7 +55,7 @@ def in_order(
         Whether rows and labels are only shown, so that they may be rounded and have other names.
     """
     digests, is_known = valuation.digests, False
-    if digests is None:
+    if digests is None or digests.is_joined:
         return X, y, *beside
     if X is not None and _n_rows(X) == len(digests.rows):
         place = _places(valuation, X, y, name, shown)
@@ -141,7 +141,7 @@ def about_changed(n: int, remedy: str = "run `value` again, or `update`") -> str
 
 
 def reordered(valuation: Valuation, order: Ints, ids: pd.Index) -> Valuation:
-    """The valuation with its rows in another order, under other names; it no longer knows what they were."""
+    """The valuation with its rows in the order of the user's table, under the names that they have there."""
     v, history = valuation, valuation.history
     return replace(
         v,
@@ -159,7 +159,7 @@ def reordered(valuation: Valuation, order: Ints, ids: pd.Index) -> Valuation:
             history, values=history.values[:, order], stderr=history.stderr[:, order]
         ),
         games=None,
-        digests=None,
+        digests=None if v.digests is None else v.digests.joined(order),
     )  # fmt: skip
 
 

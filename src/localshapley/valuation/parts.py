@@ -86,18 +86,25 @@ class Digests:
     columns : list of str or None
         Names of the columns, where the table had names that differ: another table may have them in another order, and
         more of them.
+    is_joined : bool
+        Whether the rows were joined with the user's table already: digests then do nothing but break ties.
     """
 
     rows: Masks
     labels: Masks
     columns: list[str] | None = None
+    is_joined: bool = False
 
     @classmethod
-    def of(cls, X: Any, y: Any) -> Digests:
+    def of(cls, X: Any, y: Any, *, is_joined: bool = False) -> Digests:
         """Digest the rows and labels of a table."""
         names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else []
         columns = names if names and len(set(names)) == len(names) else None
-        return cls(digest_cells(X), digest_labels(y), columns)
+        return cls(digest_cells(X), digest_labels(y), columns, is_joined)
+
+    def joined(self, order: Ints) -> Digests:
+        """The digests of rows that were joined with the user's table, in the order that it has."""
+        return Digests(self.rows[order], self.labels[order], self.columns, is_joined=True)
 
     def of_table(self, X: Any) -> Masks:
         """Digest the rows of another table, by the same columns where it has them."""

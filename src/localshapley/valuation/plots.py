@@ -11,7 +11,7 @@ import pandas as pd
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.numbers import check_whole
-from localshapley.valuation.columns import column, ids_of, influences
+from localshapley.valuation.columns import by_value, column, ids_of, influences
 from localshapley.valuation.matching import in_order
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def ranking_data(valuation: Valuation, n: int = 20) -> pd.DataFrame:
     """The `n` rows with the highest and lowest values, half of each, best first: value, stderr, rank (from 1)."""
     check_whole("n", n)
     n_rows = len(valuation.values)
-    order = np.argsort(-valuation.values, kind="stable")
+    order = by_value(valuation, best_first=True)
     places = np.arange(n_rows)
     shown = places if n >= n_rows else np.concatenate([places[: n - n // 2], places[n_rows - n // 2 :]])
     data: pd.DataFrame = valuation.to_frame()[["value", "stderr"]].iloc[order[shown]]
@@ -170,7 +170,7 @@ def convergence_data(valuation: Valuation, rows: Sequence[Any] | None = None) ->
         )
     index = valuation.to_frame().index
     if rows is None:
-        order = np.argsort(-valuation.values, kind="stable")
+        order = by_value(valuation, best_first=True)
         chosen = order if len(order) <= 6 else np.concatenate([order[:3], order[-3:]])
     else:
         chosen = index.get_indexer_for(pd.Index(rows))

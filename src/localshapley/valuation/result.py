@@ -17,6 +17,7 @@ from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_whole
 from localshapley.inputs.tables import index_as_columns
+from localshapley.valuation.columns import by_value
 from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, Digests, History, Origin
@@ -235,12 +236,12 @@ class Valuation:
     def top(self, n: int = 10) -> pd.DataFrame:
         """The `n` most valuable rows, best first."""
         check_whole("n", n, least=0)
-        return self.to_frame().iloc[np.argsort(-self.values, kind="stable")[:n]]
+        return self.to_frame().iloc[by_value(self, best_first=True)[:n]]
 
     def bottom(self, n: int = 10) -> pd.DataFrame:
         """The `n` least valuable rows, worst first."""
         check_whole("n", n, least=0)
-        return self.to_frame().iloc[np.argsort(self.values, kind="stable")[:n]]
+        return self.to_frame().iloc[by_value(self, best_first=False)[:n]]
 
     @property
     def plot(self) -> Plots:

@@ -13,6 +13,7 @@ from localshapley.report import charts
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, number, text, with_error
+from localshapley.valuation.columns import by_value
 
 
 class Extremes(Section):
@@ -22,11 +23,11 @@ class Extremes(Section):
     title = "Best and worst rows"
 
     def summarise(self, context: Context) -> dict[str, Any]:
-        rows, values = context.rows, context.valuation.values
-        n = min(context.n_shown, ceil(len(values) / 2))
-        best, worst = np.argsort(-values, kind="stable")[:n], np.argsort(values, kind="stable")[:n]
+        rows, valuation = context.rows, context.valuation
+        n = min(context.n_shown, ceil(len(valuation.values) / 2))
+        best, worst = (by_value(valuation, best_first=best)[:n] for best in (True, False))
         return {
-            "exact": rows.exact and context.valuation.spread_tests is None,
+            "exact": rows.exact and valuation.spread_tests is None,
             "ranking": _ranking(rows, np.concatenate([best, worst[::-1]])),
             "best": rows.table(best),
             "worst": rows.table(worst),

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from localshapley.arrays import Floats, Ints
+from localshapley.arrays import Ints
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table
+from localshapley.valuation import Valuation
+from localshapley.valuation.columns import by_value
 
 MAX_ROWS = 10_000
 """If there are more rows, the table has only the lowest and the highest."""
@@ -24,7 +26,7 @@ class Rows(Section):
 
     def summarise(self, context: Context) -> dict[str, Any]:
         rows = context.rows
-        positions = _lowest_and_highest(context.valuation.values)
+        positions = _lowest_and_highest(context.valuation)
         images = rows.images(positions) if rows.n_pixels <= MAX_PIXELS else []
         features, labels = rows.features(positions), [*rows.labels(positions), *rows.owners(positions)]
         known = [rows.names(positions), *images, *rows.judgement(positions), *labels]
@@ -39,10 +41,10 @@ class Rows(Section):
         return {"rows": summary["table"]}
 
 
-def _lowest_and_highest(values: Floats) -> Ints:
+def _lowest_and_highest(valuation: Valuation) -> Ints:
     """Positions of as many rows as a page can hold, lowest value first."""
-    upwards = np.argsort(values, kind="stable")
-    if len(values) <= MAX_ROWS:
+    upwards = by_value(valuation, best_first=False)
+    if len(upwards) <= MAX_ROWS:
         return upwards
-    downwards = np.argsort(-values, kind="stable")
+    downwards = by_value(valuation, best_first=True)
     return np.concatenate([upwards[: MAX_ROWS // 2], downwards[: MAX_ROWS // 2][::-1]])

@@ -147,11 +147,15 @@ def distribution_data(valuation: Valuation) -> pd.DataFrame:
     """A histogram of the values in which zero is an edge: left, right, count."""
     values = valuation.values
     low, high = min(values.min(), 0.0), max(values.max(), 0.0)
-    if low == high:
-        return pd.DataFrame({"left": [-0.5, 0.0], "right": [0.0, 0.5], "count": [0, len(values)]})
-    width = max(np.diff(np.histogram_bin_edges(values, "auto"))[0], (high - low) / MAX_BINS)
-    edges = width * np.arange(np.floor(low / width), np.floor(high / width) + 2)
-    count, _ = np.histogram(values, edges)
+    width = (high - low) / MAX_BINS
+    if width == 0:
+        n_below = int((values < 0).sum())
+        return pd.DataFrame({"left": [-0.5, 0.0], "right": [0.0, 0.5], "count": [n_below, len(values) - n_below]})
+    if np.ptp(values) > width:  # no bins fit between values that are equal up to rounding
+        width = max(np.diff(np.histogram_bin_edges(values, "auto"))[0], width)
+    first = np.floor(low / width)
+    edges = width * np.arange(first, np.floor(high / width) + 2)
+    count = np.bincount((np.floor(values / width) - first).astype(int), minlength=len(edges) - 1)
     return pd.DataFrame({"left": edges[:-1], "right": edges[1:], "count": count})
 
 

@@ -208,6 +208,13 @@ def test_ten_thousand_rows_stay_below_two_megabytes(kind):
     assert f"{len(of_user)} of 20 columns are in the table." in page
 
 
+@pytest.mark.parametrize("name", ["r.pdf", "report", "r.html.txt"])
+def test_no_page_is_written_under_the_name_of_something_else(tmp_path, name):
+    with pytest.raises(InvalidArgumentError, match=r"path must end in .html, as a report is a web page, .* to a PDF"):
+        write_report(tmp_path / name, valuation([0.0, 1.0]))
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

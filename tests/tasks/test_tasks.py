@@ -161,6 +161,12 @@ class TestSelect:
             assert abs(len(own) - n * count / 40) < 1
             assert own == sorted(v.values[labels == label], reverse=True)[: len(own)]
 
+    @pytest.mark.parametrize(
+        ("n", "count"), [(1, 1), (np.int64(1), 1), (0.999, 105), (1.0, 105), (np.float64(1), 105), (5.0, 5), (0.2, 21)]
+    )
+    def test_one_is_a_row_and_one_point_zero_are_all(self, iris, n, count):
+        assert len(tasks.select(iris, n)) == len(tasks.suspects(iris, y, n=n)) == count
+
     def test_a_dict_says_how_many(self, iris):
         table = tasks.select(iris, 10, y=y, balance={0: 0.7, 2: 0.3})
         assert table["label"].value_counts().to_dict() == {0: 7, 2: 3}

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from localshapley.tasks import Copies, Curves, Mending
 
 FORMAT = "localshapley report 4"
+PAGES = (".html", ".htm")
+"""How a report may end."""
 PAGE_SIZE = 25
 """Rows of a table that are shown without JavaScript, and on its first page with it."""
 
@@ -60,7 +62,7 @@ def write_report(
     Parameters
     ----------
     path : path
-        The file to write.
+        The file to write, which ends in ``.html``.
     valuation : Valuation
     rows : DataFrame or array, optional
         The rows that were valued, in their order, as a reader knows them. The first columns are shown, and readers can
@@ -111,6 +113,11 @@ def write_report(
     check_valuation(valuation)
     if not isinstance(path, str | Path):
         raise InvalidArgumentError(f"path must be that of the file to write; got {type(path).__name__}.")
+    if Path(path).suffix.lower() not in PAGES:
+        raise InvalidArgumentError(
+            "path must end in .html, as a report is a web page, which a browser can also print to a PDF; got "
+            f"{str(path)!r}."
+        )
     summary = summarise(
         valuation,
         rows,

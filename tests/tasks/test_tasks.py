@@ -111,6 +111,15 @@ class TestOwners:
         with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
             tasks.owners(v, owner, errors="none")
 
+    def test_owners_as_players_need_no_column(self):
+        v = made([1.0, 3.0, -1.0], ids=pd.Index(["x", "y", "z"]), unit="owner")
+        table = tasks.owners(v)
+        assert table["share"].round(3).to_dict() == {"y": 100.0, "x": 33.333, "z": -33.333}
+        assert tasks.owners(v, ["a", "b", "a"])["value"].to_dict() == {"b": 3.0, "a": 0.0}
+        sampled = tasks.owners(replace(v, stderr=np.full(3, 0.1)))  # without covariances
+        assert sampled["stderr"].tolist() == [0.1] * 3
+        assert sampled["share_stderr"].isna().all()
+
     def test_a_series_goes_by_its_index(self):
         v = made([1.0, 2.0, 3.0], ids=pd.Index(["x", "y", "z"]))
         owner = pd.Series({"z": "late", "x": "early", "y": "early"})
@@ -122,6 +131,7 @@ class TestOwners:
             (made([1.0, 2.0]), ["a"], r"owner must have one entry for each of the 2 rows .* got shape \(1,\)"),
             (made([1.0, 2.0]), ["a", None], "owner is missing .* first at row 1"),
             (made([1.0, 2.0], [0.1, 0.1]), ["a", "b"], 'covariances .* method="auto"'),
+            (made([1.0, 2.0]), None, "owner is missing; give the owner of each row"),
         ],
     )
     def test_bad_input(self, valuation, owner, message):

@@ -27,6 +27,7 @@ from localshapley.report.tables import (
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import by_index
 from localshapley.valuation.matching import in_order
+from localshapley.wording import kinds
 
 SHOWN_FEATURES = 6
 """Number of columns of the user's table that are shown at first; a reader can choose others."""
@@ -140,7 +141,7 @@ class Rows:
     def judgement(self, positions: Ints) -> list[Column]:
         """Columns of values and errors, and of the test rows that they come from."""
         v = self.valuation
-        reach = number_column("test rows", v.n_tests[positions])
+        reach = number_column(kinds(v.unit)[1], v.n_tests[positions])
         return [*self.values(v.values[positions], v.stderr[positions]), reach]
 
     def labels(self, positions: Ints) -> list[Column]:

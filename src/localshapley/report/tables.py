@@ -105,12 +105,24 @@ def number(x: float, decimals: int | None = None) -> int | float | None:
     return int(short) if short == floor(short) and abs(short) < MAX_NUMBER else short
 
 
-def with_error(x: float, half: float) -> str:
-    """A number with its error, both to two digits of the error."""
-    if not half:
+def with_error(x: float, stderr: float) -> str:
+    """A number ± its standard error, both to two digits of the error."""
+    if not stderr:
         return f"{x:.4g}"
-    decimals = max(1 - floor(log10(half)), 0)
-    return f"{x:.{decimals}f} ± {half:.{decimals}f}"
+    decimals = _two_digits(stderr)
+    return f"{x:.{decimals}f} ± {stderr:.{decimals}f}"
+
+
+def with_interval(low: float, x: float, high: float) -> str:
+    """A number with the ends of its interval, all to two digits of half the interval."""
+    if low == high:
+        return f"{x:.4g}"
+    decimals = _two_digits((high - low) / 2)
+    return f"{x:.{decimals}f} ({low:.{decimals}f} to {high:.{decimals}f})"
+
+
+def _two_digits(error: float) -> int:
+    return max(1 - floor(log10(error)), 0)
 
 
 def show(cell: Any, column: dict[str, Any]) -> str:

@@ -104,7 +104,7 @@ class Mending:
         return (
             f"{NAMES[self.score]} {self.before:.3f} as it is, {self.dropped:.3f} without the suspects "
             f"(± {self.dropped_stderr:.3f}), {self.relabelled:.3f} with the suggested labels "
-            f"(± {self.relabelled_stderr:.3f})"
+            f"(± {self.relabelled_stderr:.3f}); ± is one standard error of the change"
         )
 
 

@@ -13,6 +13,7 @@ from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation.columns import column, ids_of, influences
 from localshapley.valuation.matching import in_order
+from localshapley.wording import kinds
 
 if TYPE_CHECKING:
     from localshapley.tasks.curves import Curves
@@ -280,7 +281,7 @@ def _sign_colours(values: Any) -> list[str]:
 
 
 def _unit(valuation: Valuation) -> str:
-    return f"value ({valuation.score}, summed over the test rows)"
+    return f"value ({valuation.score}, summed over the {kinds(valuation.unit)[1]})"
 
 
 def _model_and_unit(valuation: Valuation) -> str:

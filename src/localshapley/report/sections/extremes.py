@@ -12,7 +12,7 @@ from localshapley.arrays import Ints
 from localshapley.report import charts
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, number, text, with_error
+from localshapley.report.tables import Table, number, text, with_interval
 
 
 class Extremes(Section):
@@ -39,7 +39,7 @@ class Extremes(Section):
         lines = []
         for line in summary["ranking"]:
             low, value, high = line["low"], line["value"], line["high"]
-            lines.append((line["row"], with_error(value, (high - low) / 2), low, value, high))
+            lines.append((line["row"], with_interval(low, value, high), low, value, high))
         return {"ranking": charts.intervals(lines, "The highest and lowest values")}
 
 

@@ -162,6 +162,33 @@ class TestPictures:
         assert curves.plot(ax=right) is right
         assert len(right.lines) == 3
 
+    def test_pyplot_shows_each_picture_once_and_no_empty_figure(self, exact, monkeypatch):
+        plt = pytest.importorskip("matplotlib.pyplot")
+        monkeypatch.setattr(plots, "FILES_ONLY", ())  # as if this backend had windows
+        try:
+            first, second = exact.plot.ranking(), exact.plot.distribution()
+            assert plt.get_fignums() == [1, 2]
+            assert [ax.figure.number for ax in (first, second)] == [1, 2]
+            mine = plt.figure()
+            assert exact.plot.ranking().figure is mine
+            assert len(mine.axes) == 1
+            _, (_, right) = plt.subplots(1, 2)
+            assert exact.plot.ranking() is right  # the current axes, on which nothing is drawn yet
+            assert exact.plot.ranking() is not right
+        finally:
+            plt.close("all")
+
+    def test_scripts_collect_no_open_figures(self, exact):
+        plt = pytest.importorskip("matplotlib.pyplot")
+        plt.switch_backend("agg")
+        try:
+            exact.plot.ranking()
+            assert not plt.get_fignums()
+            mine = plt.figure()
+            assert exact.plot.ranking().figure is mine
+        finally:
+            plt.close("all")
+
     def test_without_matplotlib_it_says_what_to_install(self, exact, monkeypatch):
         real = builtins.__import__
 

@@ -47,10 +47,11 @@ def owners(valuation: Valuation, owner: Any = None, *, errors: str = "all") -> p
     [53.0, 47.0]
     """
     check_errors(errors)
+    names: Any = ids_of(valuation)
     if owner is not None:
         group, names = pd.factorize(column("owner", owner, valuation))
     elif valuation.unit == "owner":
-        group, names = np.arange(len(valuation.values)), ids_of(valuation)
+        group = np.arange(len(names))
     else:
         raise InvalidArgumentError("owner is missing; give the owner of each row, as rows were valued and not owners.")
     values = _sums(valuation.values[:, None], group, len(names))[:, 0]

@@ -72,7 +72,11 @@ def select(
         data, result, chosen, document, text = _by_value(run, output, n, balance, values, errors)
     else:
         data, result, chosen, document, text = _by_gain(run, output, n, curve=curve)
-    lines = [text[0], first_rows(chosen, isinstance(n, int), f"-n {len(chosen)} shows all, "), *text[1:]]
+    lines = [
+        text[0],
+        first_rows(chosen, isinstance(n, int), f"-n {len(chosen)} shows all, ", data.table.index),
+        *text[1:],
+    ]
     writing = Writing()
     if out is not None:
         with writing.to(out):

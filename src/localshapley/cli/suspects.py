@@ -78,7 +78,7 @@ def suspects(
         with writing.to(report):
             _write_report(report, run, data, valuation, suspects=found, **parts)
     if len(found):
-        text += ["", first_rows(found, isinstance(n, int), f"-n {len(found)} shows all, "), ""]
+        text += ["", first_rows(found, isinstance(n, int), f"-n {len(found)} shows all, ", data.table.index), ""]
     elif n is None:
         most = min(SHOWN, len(data.y))
         text.append(f"No label is more probably wrong than right; -n {most} lists the {most} most suspicious.")

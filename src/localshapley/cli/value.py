@@ -73,7 +73,7 @@ def value(run: Run, files: Files, output: Output) -> None:
             found = _write_report(run, files, data, valuation, owners, output)
     written = _written(files, writing)
     document = {**about(valuation, data.preparation), "files": written, "rows": as_records(rows)}
-    text = _in_words(valuation, rows, data.preparation)
+    text = _in_words(valuation, rows, data.preparation, data.table.index)
     if owners is not None:
         document["owners"] = as_records(owners)
         text += ["", "Owners", first_rows(owners, whole=False)]
@@ -119,13 +119,15 @@ def _written(files: Files, writing: Writing) -> dict[str, str]:
     return {what: str(path) for what, path in asked.items() if writing.wrote(path)}
 
 
-def _in_words(valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str]) -> list[str]:
+def _in_words(
+    valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str], names: pd.Index | None = None
+) -> list[str]:
     """The valuation, how columns were prepared, and the best and the worst rows."""
     text = [repr(valuation), "", *(f"  prepared {line}" for line in preparation)]
     if valuation.unit == "owner":  # who are listed below
         return text
-    text += ["", "Best", table_text(rows, valuation.top(5).index)]
-    return [*text, "", "Worst", table_text(rows, valuation.bottom(5).index)]
+    text += ["", "Best", table_text(rows, valuation.top(5).index, names=names)]
+    return [*text, "", "Worst", table_text(rows, valuation.bottom(5).index, names=names)]
 
 
 def _check(run: Run, files: Files) -> None:

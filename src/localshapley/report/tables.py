@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from localshapley.wording import shortened
+
 MAX_TEXT = 60
-"""Maximum number of characters of a cell; the rest is cut off."""
+"""Maximum number of characters of a cell; what is longer loses its middle."""
 MAX_NUMBER = 2**53
 """Beyond this, double precision may not hold the number in the user's table exactly."""
 
@@ -73,7 +75,7 @@ def text(cell: Any, length: int = MAX_TEXT) -> str:
     if cell is None or cell is pd.NaT or cell is pd.NA or (isinstance(cell, float) and np.isnan(cell)):
         return ""
     if isinstance(cell, tuple):
-        words = " / ".join(text(part) for part in cell)
+        words = " / ".join(text(part, length) for part in cell)
     elif isinstance(cell, pd.Timestamp) and cell == cell.normalize():
         words = cell.date().isoformat()
     elif isinstance(cell, float | np.floating):
@@ -81,7 +83,7 @@ def text(cell: Any, length: int = MAX_TEXT) -> str:
     else:
         words = str(cell)
     words = words.encode("utf-8", "replace").decode()
-    return words if len(words) <= length else words[: length - 1] + "…"
+    return shortened(words, length)
 
 
 def each_once(cells: pd.Index | pd.Series, as_text: Callable[[Any], str]) -> np.ndarray:

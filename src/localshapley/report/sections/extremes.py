@@ -12,7 +12,7 @@ from localshapley.arrays import Ints
 from localshapley.report import charts
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, number, text, with_interval
+from localshapley.report.tables import Table, number, with_interval
 
 
 class Extremes(Section):
@@ -49,7 +49,7 @@ def _ranking(rows: Rows, positions: Ints) -> list[dict[str, Any]]:
     low, high = v.interval()
     return [
         {
-            "row": text(rows.ids[i]),
+            "row": rows.name_of(i),
             "value": number(v.values[i]),
             "low": number(low[i]),
             "high": number(high[i]),

@@ -73,7 +73,7 @@ class TestPlan:
         assert plan.levels.subset_centric == 4 * 2**60
         assert plan.levels.lsmr_stderr > 0
         assert "4.6e18" in repr(plan)
-        assert "(estimated)" in repr(plan)
+        assert "(estimated; ± is one standard error)" in repr(plan)
 
     def test_the_time_of_a_training_is_measured(self):
         game = Timed(lambda coalition, tests: [float(len(coalition)) for _ in tests], 0.02)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -43,6 +44,47 @@ class TestUntilTheFirstEstimate:
         bar = lambda: Progress(True, 1000, "training", first=500)  # noqa: E731
         lines = self.lines(bar, capsys, monkeypatch, lambda bar: bar.advance(100))
         assert lines == ["training: 100 of 1,000, 17/s, 54.0 s left"]
+
+
+class TestNotebooks:
+    @pytest.fixture
+    def looks(self, monkeypatch):
+        """What the output of the cell looks like, one look after the other, in what seems to be a notebook."""
+        looks = []
+        output = SimpleNamespace(update=lambda data, raw: looks.append(data["text/html"]))
+        shell = ModuleType("IPython")
+        shell.get_ipython = lambda: SimpleNamespace(kernel=None)
+        outputs = ModuleType("IPython.display")
+        outputs.display = lambda data, raw, display_id: output
+        monkeypatch.setitem(sys.modules, "IPython", shell)
+        monkeypatch.setitem(sys.modules, "IPython.display", outputs)
+        monkeypatch.setattr(progress, "BETWEEN_PICTURES", -1.0)
+        return looks
+
+    def test_a_bar_is_drawn_replaced_and_taken_away(self, looks, monkeypatch, capsys):
+        monkeypatch.setattr(progress, "PATIENCE", -1.0)
+        with Progress(None, 8, "a < b") as bar:
+            bar.advance(2)
+            bar.say("looking")
+            bar.advance(6)
+        assert [look.partition(", ")[0] for look in looks] == [
+            '<progress value="0.250"></progress> a &lt; b: 2 of 8',
+            '<progress value="0.250"></progress> a &lt; b: looking',
+            '<progress value="1.000"></progress> a &lt; b: looking',
+            "",
+        ]
+        assert capsys.readouterr().err == ""
+
+    def test_a_quick_run_draws_none(self, looks):
+        with Progress(None, 8, "training") as bar:
+            bar.advance(8)
+        assert not looks
+
+    def test_a_shell_without_a_kernel_is_no_notebook(self, looks, monkeypatch):
+        assert progress.in_notebook()
+        sys.modules["IPython"].get_ipython = lambda: None
+        assert not progress.in_notebook()
+        assert not progress.is_wanted(None)
 
 
 class TestTelling:

@@ -85,7 +85,7 @@ class Plan:
 
     def __repr__(self) -> str:
         levels, sizes = self.levels, self.support_sizes
-        error = f" ± {in_words(levels.lsmr_stderr)} (estimated)" if levels.lsmr_stderr else ""
+        error = f" ± {in_words(levels.lsmr_stderr)} (estimated; ± is one standard error)" if levels.lsmr_stderr else ""
         growth = ", ".join(f"{in_words(count // t)} (of {t})" for t, count in levels.growth)
         chosen = f" ({self.chosen})" if self.chosen else ""
         lines = [

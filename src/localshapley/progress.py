@@ -1,14 +1,15 @@
-"""A progress bar for runs that take longer than a moment, plain lines where there is no terminal."""
+"""A progress bar for runs that take longer than a moment, on a terminal and in notebooks; elsewhere plain lines."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from threading import Timer
 from time import perf_counter
 from types import TracebackType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from localshapley.wording import duration
 
@@ -17,17 +18,24 @@ ProgressSetting: TypeAlias = bool | Callable[[int, int | None], None] | None
 PATIENCE = 1.0
 """Seconds before a bar appears by itself."""
 BETWEEN_LINES = 5.0
-"""Seconds between two lines where there is no terminal."""
+"""Seconds between two lines where no bar can be drawn."""
+BETWEEN_PICTURES = 0.2
+"""Seconds between two pictures of the bar in a notebook."""
 
 
 def is_wanted(setting: ProgressSetting) -> bool:
-    """Whether to write on standard error: where it is asked for, and by default on a terminal."""
-    return has_terminal() if setting is None else setting is True and sys.stderr is not None
+    """Whether to say how a run goes: where it is asked for, and by default on a terminal and in a notebook."""
+    return has_terminal() or in_notebook() if setting is None else setting is True and sys.stderr is not None
 
 
 def has_terminal() -> bool:
     """Whether standard error is a terminal; a service may have none."""
     return sys.stderr is not None and sys.stderr.isatty()
+
+
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, which shows pictures and has no terminal."""
+    return hasattr(sys.modules["IPython"].get_ipython(), "kernel") if "IPython" in sys.modules else False
 
 
 @contextmanager
@@ -44,25 +52,25 @@ def telling(setting: ProgressSetting, doing: str, patience: float = PATIENCE) ->
 
 
 class Progress:
-    """Shows trainings done on standard error, their rate, how good the values are and the time left.
+    """Shows trainings done, their rate, how good the values are and the time left.
 
-    `setting` is None (a bar on a terminal, once the run has taken a second), True (always a bar there, elsewhere a line
-    every few seconds), False (never) or a function that is called with the number done and the total (None if it is
-    unknown). Until it is known how good the values are, the time left is that to the first `first` trainings, if there
-    is no total.
+    `setting` is None (a bar on a terminal and in a notebook, once the run has taken a second), True (always a bar
+    there, elsewhere a line on standard error every few seconds), False (never) or a function that is called with the
+    number done and the total (None if it is unknown). Until it is known how good the values are, the time left is that
+    to the first `first` trainings, if there is no total.
     """
 
     def __init__(self, setting: ProgressSetting, total: int | None, label: str, first: int = 0) -> None:
         self._callback = setting if callable(setting) else None
         self._wanted = is_wanted(setting)
-        self._terminal = has_terminal()
-        self._patience = 0.0 if setting is True and self._terminal else PATIENCE
+        self._draws = has_terminal() or in_notebook()
+        self._patience = 0.0 if setting is True and self._draws else PATIENCE
         self._total, self._label, self._done = total, label, 0
         self._expected: float | None = total or first or None
         self._text = self._said = ""
         self._said_at = self._silent = 0.0  # since when, and seconds in which, something else was said
         self._started = self._last_line = perf_counter()
-        self._bar: Any = None
+        self._bar: _TerminalBar | _NotebookBar | None = None
 
     def __enter__(self) -> Progress:
         return self
@@ -82,12 +90,12 @@ class Progress:
             self._show()
 
     def say(self, text: str) -> None:
-        """Say on a terminal what else takes time now, until the text is empty; that time does not enter the rate."""
+        """Say beside the bar what else takes time now, until the text is empty; that time does not enter the rate."""
         now = perf_counter()
         if self._said:
             self._silent += now - self._said_at
         self._said, self._said_at = text, now
-        if self._wanted and self._terminal and (text or self._bar is not None):
+        if self._wanted and self._draws and (text or self._bar is not None):
             self._show()
 
     def reached(self, relative_error: float, aim: float | None) -> None:
@@ -98,11 +106,9 @@ class Progress:
             self._expected = needed if self._total is None else min(needed, self._total)
 
     def _show(self) -> None:
-        if self._terminal:
-            self._bar = self._bar or self._new_bar()
-            self._bar.update(
-                self._bar.task_ids[0], completed=self._done, total=self._expected, status=", ".join(self._status())
-            )
+        if self._draws:
+            self._bar = self._bar or (_TerminalBar if has_terminal() else _NotebookBar)(self._label)
+            self._bar.show(self._done, self._expected, ", ".join(self._status()), at_once=bool(self._said))
         elif perf_counter() - self._last_line > BETWEEN_LINES:
             self._last_line = perf_counter()
             print(f"{self._label}: {', '.join(self._status())}", file=sys.stderr, flush=True)
@@ -124,18 +130,50 @@ class Progress:
                 parts.append(f"{about}{duration(left)} left")
         return parts
 
-    def _new_bar(self) -> Any:
+
+class _TerminalBar:
+    """A line on standard error that goes away at the end."""
+
+    def __init__(self, label: str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bar
 
-        bar = Bar(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[status]}"),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        bar.add_task(self._label, total=self._expected, status="")
-        bar.start()
-        return bar
+        columns = TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[status]}")
+        self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(label, total=None, status="")
+        self._bar.start()
+
+    def show(self, done: float, total: float | None, status: str, *, at_once: bool) -> None:
+        """Draw the bar, several times a second at most."""
+        self._bar.update(self._task, completed=done, total=total, status=status)
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        self._bar.stop()
+
+
+class _NotebookBar:
+    """The same as an output of the cell, which is replaced as the run goes on and empty at the end."""
+
+    def __init__(self, label: str) -> None:
+        from IPython.display import display
+
+        self._label, self._last = label, -BETWEEN_PICTURES
+        self._output = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def show(self, done: float, total: float | None, status: str, *, at_once: bool) -> None:
+        """Draw the bar, several times a second at most."""
+        if not at_once and perf_counter() - self._last < BETWEEN_PICTURES:
+            return
+        self._last = perf_counter()
+        text = f"{self._label}: {status}"
+        size = "" if total is None else f' value="{min(done / total, 1.0):.3f}"'
+        self._update({"text/plain": text, "text/html": f"<progress{size}></progress> {escape(text)}"})
+
+    def stop(self) -> None:
+        """Take the bar away."""
+        self._update({"text/plain": "", "text/html": ""})
+
+    def _update(self, looks: dict[str, str]) -> None:
+        self._output.update(looks, raw=True)

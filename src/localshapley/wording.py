@@ -33,6 +33,36 @@ def printable(text: str, keep: str = "") -> str:
     return "".join(c if c in keep or category(c) not in UNSEEN else c.encode("unicode_escape").decode() for c in text)
 
 
+def shortened(text: str, length: int) -> str:
+    """A text without its middle, if it is longer: paths, urls and names of columns often differ at their ends.
+
+    >>> shortened("src/test/org/codehaus/groovy/classgen/InnerClassTest.java", 25)
+    'src/test/org…assTest.java'
+    """
+    if len(text) <= length:
+        return text
+    head = length // 2
+    return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
+
+
+def kinds(unit: str) -> tuple[str, str]:
+    """What is valued, and what it is valued on, by the unit of a valuation.
+
+    >>> kinds("row"), kinds("owner"), kinds("node")
+    (('training rows', 'test rows'), ('owners', 'test rows'), ('training nodes', 'test nodes'))
+    """
+    return "owners" if unit == "owner" else f"training {unit}s", "test nodes" if unit == "node" else "test rows"
+
+
+def one(name: str) -> str:
+    """A name with its article.
+
+    >>> one("row"), one("owner")
+    ('a row', 'an owner')
+    """
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 NAMED = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 

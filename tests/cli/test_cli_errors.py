@@ -52,6 +52,8 @@ pytestmark = pytest.mark.quick
             "the owner column 'shade' is empty in 1 row, first in row 7",
         ),
         (["suspects", "train.csv", "-t", "species", "--play-owners"], 2, "--play-owners values owners"),
+        (["suspects", "train.csv", "-t", "species", "-n", "2.5"], 2, "such as 20, or a share of them"),
+        (["suspects", "train.csv", "-t", "species", "-n", "5000"], 2, "n must be a number of rows from 1 to"),
         (["value", "train.csv", "-t", "species", "--seed", "-1", "--test-size", "0.3"], 2, "--seed must be from 0"),
         (["value", "train.csv", "-t", "species", "--id", "species"], 2, "--id species is also the --target"),
         (["value", "train.csv", "-t", "species", "--id", "plant", "--drop", "plant"], 2, "is also the --drop"),

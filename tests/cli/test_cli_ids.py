@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import localshapley as ls
 from cli.deciding import decide
+from localshapley.cli import output
 
 pytestmark = pytest.mark.quick
 
@@ -124,3 +129,35 @@ def test_what_a_store_keeps_is_said_when_the_run_starts(command, table):
         "run.db keeps trainings that take longer than reading them back"
         in command("value", *WHERE, "--store", "run.db").stderr
     )
+
+
+class TestLongNames:
+    @pytest.fixture
+    def paths(self, table, tmp_path):
+        names = [f"src/test/{'deep/' * 30}Rows{i:02}Test.java" for i in range(60)]
+        table.assign(id=names).to_csv(tmp_path / "t.csv", index=False)
+        return names
+
+    def test_are_cut_in_the_middle_and_have_the_number_of_their_row(self, command, paths):
+        for words in (["suspects", *WHERE, "-n", 4], ["select", *WHERE, "-n", 4], ["value", *WHERE]):
+            listed = [line for line in command(*words, "-q").stdout.splitlines() if line.startswith("src/test/")]
+            assert len(listed) >= 4
+            for line in listed:
+                number = int(line.partition("(row ")[2].partition(")")[0])
+                assert f"/Rows{number:02}Test.java (row {number})" in line
+
+    def test_of_neighbours_are_cut_one_by_one(self, command, paths):
+        (line, *_) = [line for line in command("suspects", *WHERE, "-n", 4, "-q").stdout.splitlines() if "(row" in line]
+        assert re.search(r"src/test/deep/d…ows\d\dTest.java, src/test/deep/d…ows\d\dTest.java, .*…$", line)
+
+    @pytest.mark.parametrize(("columns", "whole"), [(60, False), (90, False), (400, True)])
+    def test_have_the_room_that_the_terminal_has(self, columns, whole, monkeypatch):
+        names = pd.Index([f"{'a' * 50}{'b' * 30}{i}" for i in range(3)], name="id")
+        rows = pd.DataFrame({"value": [0.5, 1.5, 2.5], "label": ["x", "y", None]}, index=names)
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys, "stdout", SimpleNamespace(isatty=lambda: True))
+        lines = output.table_text(rows, names=names[::-1]).splitlines()
+        assert (names[0] in lines[1]) == whole
+        assert ("… " not in lines[1] and "(row 2)" in lines[1]) == (not whole)
+        assert len(lines[1]) <= columns
+        assert whole or len(lines[1]) > columns - 4

@@ -138,6 +138,8 @@ class TestSuspectsAndSelect:
         assert best["species"].value_counts().tolist() == [4, 4, 4]
         assert list(best["plant"]) == [row["plant"] for row in chosen["selected"]]
         assert len(answer("select", *kept, "-n", 0.25)["selected"]) == 25
+        assert len(answer("select", *kept, "-n", "1.0")["selected"]) == 100
+        assert len(answer("suspects", *kept[:-2], "-n", "1", "--no-check")["suspects"]) == 1
         by_value = answer("select", *kept[:-2], "-n", 25, "--by", "value")
         assert by_value["selected"] == answer("select", *kept, "-n", 25)["selected"]
 

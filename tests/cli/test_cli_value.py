@@ -112,6 +112,20 @@ def test_regression_owners_as_players_and_a_store(answer, flowers):
     assert first["rows"] == again["rows"]
     assert first["trainings"] == 8
     assert again["trainings"] == 0
+    of_owners = {row["owner"]: row["share"] for row in first["owners"]}
+    assert {row["garden"]: row["share"] for row in first["rows"]} == of_owners
+    assert sum(of_owners.values()) == pytest.approx(100)
+    n_tests = first["n_tests"]
+    assert sum(row["n_rows"] for row in first["owners"]) == len(pd.read_csv(flowers / "train.csv")) - n_tests
+
+
+def test_owners_as_players_are_listed_and_reported_as_owners(command, flowers, tmp_path):
+    words = ("value", flowers / "train.csv", "-t", "species", "--owner", "garden", "--play-owners", "-q")
+    shown = command(*words, "--out", "v.csv", "--report", "r.html").stdout
+    assert "share_stderr" in shown.partition("Owners")[2]
+    assert "Best" not in shown
+    assert "What the owners of train.csv are worth" in (tmp_path / "r.html").read_text()
+    assert pd.read_csv(tmp_path / "v.csv")["share"].sum() == pytest.approx(100)
 
 
 def test_a_fixed_forest_out_of_bag(answer, flowers):

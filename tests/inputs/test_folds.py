@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.decomposition import PCA
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, RepeatedKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
@@ -71,6 +72,21 @@ class TestFolds:
 
 
 class TestCrossValidation:
+    @pytest.mark.parametrize(
+        "model", [SVC(), make_pipeline(StandardScaler(), SVC()), ls.models.Fixed(GradientBoostingClassifier())]
+    )
+    def test_a_fold_that_leaves_one_class_is_named(self, model):
+        X, y = np.arange(24.0).reshape(12, 2), np.repeat(["a", "b", "b"], 4)
+        folds = [([0, 1, 4, 5], [2, 3, 6, 7]), (np.arange(4, 12), np.arange(4))]
+        message = "be trained on the rows outside fold 2 of 2: they hold a single class, b. Give folds that leave"
+        with pytest.raises(ls.InvalidArgumentError, match=message):
+            ls.value(X, y, model=model, cv=folds)
+
+    def test_steps_that_refuse_a_fold_name_it(self):
+        model = make_pipeline(PCA(5), SVC())
+        with pytest.raises(ls.InvalidArgumentError, match="cannot be trained on the rows outside fold 1 of 2: n_comp"):
+            ls.value(np.eye(8), np.arange(8) % 2, model=model, cv=[([0, 1], [2, 3]), (np.arange(4, 8), [0, 1])])
+
     @pytest.mark.parametrize(
         "model",
         [

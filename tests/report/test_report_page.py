@@ -137,7 +137,7 @@ def test_sections_and_summary_must_belong_together():
         summarise(v, sections=[Batches("ab"), Batches("ba")])
     with pytest.raises(InvalidArgumentError, match="none of them has the id 'batches'"):
         render(summarise(v, sections=[Batches("ab")]))
-    with pytest.raises(InvalidArgumentError, match="format 'localshapley report 4'; got 'localshapley report 1'"):
+    with pytest.raises(InvalidArgumentError, match="format 'localshapley report 5'; got 'localshapley report 1'"):
         render({"format": "localshapley report 1", "title": "old"})
 
 
@@ -206,6 +206,13 @@ def test_ten_thousand_rows_stay_below_two_megabytes(kind):
     assert {"numbers": 6 < len(of_user) < 20, "words": 6 < len(of_user) < 20, "longest words": not of_user}[kind]
     assert [column.get("extra", False) for column in of_user] == [i >= 6 for i in range(len(of_user))]
     assert f"{len(of_user)} of 20 columns are in the table." in page
+
+
+@pytest.mark.parametrize("name", ["r.pdf", "report", "r.html.txt"])
+def test_no_page_is_written_under_the_name_of_something_else(tmp_path, name):
+    with pytest.raises(InvalidArgumentError, match=r"path must end in .html, as a report is a web page, .* to a PDF"):
+        write_report(tmp_path / name, valuation([0.0, 1.0]))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

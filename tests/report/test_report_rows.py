@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_digits
 
+from localshapley import tasks
 from localshapley.report import render, summarise
 from localshapley.report.tables import MAX_TEXT, any_column, decimals_of, number_column, show, text, to_script
 from report.parts import Outline, embedded, said, suspects_of, valuation
@@ -57,7 +58,7 @@ def test_cells_as_a_reader_expects_them():
     assert text(pd.Timestamp("2024-01-05 13:45")) == "2024-01-05 13:45:00"
     assert [text(x) for x in (None, np.nan, pd.NA, pd.NaT)] == [""] * 4
     assert text(("north", 3)) == "north / 3"
-    assert text("x" * 61) == "x" * 59 + "…"
+    assert text("a" * 31 + "b" * 30) == "a" * 30 + "…" + "b" * 29
     head, cells = any_column("price", pd.Series([123456.78, 2.0]))
     assert (head["kind"], cells) == ("number", [123457, 2])
     assert any_column("id", pd.Series([2**63 - 1]))[1] == [str(2**63 - 1)]
@@ -144,3 +145,26 @@ def test_repeated_ids_and_single_rows(exact):
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
     assert said("extremes", valuation([0.0, 1.0], ids=pairs))["best"]["rows"][0][0] == "a / 2"
     assert Outline(render(summarise(valuation([0.0])))).open == []
+
+
+def test_names_that_are_cut_keep_both_ends_and_have_the_number_of_their_row(exact, iris):
+    """Names of columns keep both ends, too: that is where many of them differ."""
+    n = len(exact.values)
+    paths = pd.Index([f"src/{'very/' * 20}deep/Test{i:03}.java" for i in range(n)], name="path")
+    columns = [f"a_{'long_' * 20}name_{i}" for i in range(iris.X.shape[1])]
+    v, rows = replace(exact, ids=paths), pd.DataFrame(iris.X, index=paths, columns=columns)
+    found = tasks.suspects(v, iris.y, X=iris.X, n=5)
+    sections = summarise(v, rows, y=iris.y, suspects=found, table=rows.iloc[::-1])["sections"]
+    row = int(np.argmax(exact.values))
+    name = sections["extremes"]["ranking"][0]["row"]
+    assert name.startswith("src/very/very/")
+    assert name.endswith(f"Test{row:03}.java (row\xa0{n - 1 - row})")  # of the whole table
+    assert len(name) == 60
+    listed = sections["suspects"]
+    heads = [column["name"] for column in listed["table"]["columns"]]
+    assert [head[-6:] for head in heads if head.startswith("a_long_")] == [f"name_{i}" for i in range(len(columns))]
+    shown = [line[0] for line in listed["table"]["rows"]]
+    assert [name.partition(" ")[0][-12:] for name in shown] == [path[-12:] for path in found.index]
+    assert set(shown) <= set(listed["bench"]["names"])
+    assert [suspect[0] for suspect in listed["bench"]["suspects"]] == list(found.index)  # decisions have whole names
+    assert len({line[0] for line in sections["rows"]["table"]["rows"]}) == n

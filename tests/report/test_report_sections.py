@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import localshapley as ls
 from localshapley.report import SECTIONS, render, summarise
 from localshapley.report.charts import round_step
+from localshapley.report.tables import with_error
 from localshapley.tasks import Mending
 from localshapley.valuation import Skill
 from report.parts import OWNERS, Outline, embedded, gap_of, said, suspects_of, valuation
@@ -97,8 +99,52 @@ def test_values_by_class_are_those_of_the_rows(exact, iris):
 def test_owners_without_shares_are_drawn_by_value(exact):
     nothing = OWNERS.assign(share=np.nan, share_stderr=np.nan)
     page = render(summarise(exact, owners=nothing))
-    assert "3.00 ± 0.20" in page
-    assert "75.0 ± 3.9 %" in render(summarise(exact, owners=OWNERS))
+    assert "3.00 ± 0.10" in page
+    assert "75.0 ± 2.0 %" in render(summarise(exact, owners=OWNERS))
+
+
+def test_what_follows_plus_or_minus_is_one_standard_error_and_intervals_have_ends(sampled, iris):
+    suspects = suspects_of(sampled, n=5)
+    summary = summarise(sampled, iris.X, y=iris.y, owners=OWNERS, suspects=suspects)
+    page = render(summary)
+    table = summary["sections"]["owners"]["table"]
+    assert [column["name"] for column in table["columns"]][-2:] == ["share in %", "std. error of share"]
+    assert {"75.0 ± 2.0 %", "25.0 ± 2.0 %"} <= set(re.findall(r"[\d.]+ ± [\d.]+ %", page))
+    assert "Lines are 95 % intervals; ± is one standard error." in page
+    harm = summary["sections"]["findings"]["harm"]
+    assert f"{harm['sum']:.4g} ± {harm['stderr']:.3g}, one standard error" in page
+    best = summary["sections"]["extremes"]["ranking"][0]
+    written = re.search(r">([\d.]+) \(([-\d.]+) to ([-\d.]+)\)<", page)
+    assert [float(x) for x in written.groups()] == pytest.approx([best["value"], best["low"], best["high"]], abs=0.1)
+
+
+class TestOwnersAsPlayers:
+    def test_they_are_never_called_rows(self, iris):
+        owner = np.arange(len(iris.y)) % 8
+        v = ls.value(iris.X, iris.y, iris.X_test, iris.y_test, model="tree", owners=owner, method="sample", tol=0.5)
+        page = render(summarise(v, gap=gap_of(v)))
+        words = re.sub("<[^>]+>", " ", page[: page.index('<script type="application/json"')])
+        assert "training row" not in re.sub("copy of a training row|equals row", "", words)
+        assert "Best and worst owners" in words
+        assert "Each bar counts the owners in a range of values." in words
+        assert "What each owner is worth, valued as a whole." in words
+        assert "All owners" in words
+
+    def test_they_have_shares(self, iris):
+        owner = np.arange(len(iris.y)) % 4
+        v = ls.value(iris.X, iris.y, iris.X_test, iris.y_test, model="knn", owners=owner)
+        table = said("owners", v)["table"]
+        share = [row[-2] for row in table["rows"]]
+        assert share == pytest.approx(100 * np.sort(v.values)[::-1] / v.values.sum(), rel=1e-3)
+
+    def test_errors_of_shares_that_nobody_knows_are_left_out(self, iris):
+        owner = np.arange(len(iris.y)) % 4
+        rows = iris.X, iris.y, iris.X_test, iris.y_test
+        v = ls.value(*rows, model="knn", owners=owner, method="global-mc", budget=60)
+        page = render(summarise(v))
+        best = int(np.argmax(v.values))
+        assert with_error(v.values[best], v.stderr[best]) in page
+        assert not re.findall(r"± [\d.]+ %", page)
 
 
 def test_rows_are_in_order_and_complete(sampled, iris):

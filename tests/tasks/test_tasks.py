@@ -112,6 +112,15 @@ class TestOwners:
         with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
             tasks.owners(v, owner, errors="none")
 
+    def test_owners_as_players_need_no_column(self):
+        v = made([1.0, 3.0, -1.0], ids=pd.Index(["x", "y", "z"]), unit="owner")
+        table = tasks.owners(v)
+        assert table["share"].round(3).to_dict() == {"y": 100.0, "x": 33.333, "z": -33.333}
+        assert tasks.owners(v, ["a", "b", "a"])["value"].to_dict() == {"b": 3.0, "a": 0.0}
+        sampled = tasks.owners(replace(v, stderr=np.full(3, 0.1)))  # without covariances
+        assert sampled["stderr"].tolist() == [0.1] * 3
+        assert sampled["share_stderr"].isna().all()
+
     def test_a_series_goes_by_its_index(self):
         v = made([1.0, 2.0, 3.0], ids=pd.Index(["x", "y", "z"]))
         owner = pd.Series({"z": "late", "x": "early", "y": "early"})
@@ -123,6 +132,7 @@ class TestOwners:
             (made([1.0, 2.0]), ["a"], r"owner must have one entry for each of the 2 rows .* got shape \(1,\)"),
             (made([1.0, 2.0]), ["a", None], "owner is missing .* first at row 1"),
             (made([1.0, 2.0], [0.1, 0.1]), ["a", "b"], 'covariances .* method="auto"'),
+            (made([1.0, 2.0]), None, "owner is missing; give the owner of each row"),
         ],
     )
     def test_bad_input(self, valuation, owner, message):
@@ -175,6 +185,12 @@ class TestSelect:
             own = table.loc[table["label"] == label, "value"].tolist()
             assert abs(len(own) - n * count / 40) < 1
             assert own == sorted(v.values[labels == label], reverse=True)[: len(own)]
+
+    @pytest.mark.parametrize(
+        ("n", "count"), [(1, 1), (np.int64(1), 1), (0.999, 105), (1.0, 105), (np.float64(1), 105), (5.0, 5), (0.2, 21)]
+    )
+    def test_one_is_a_row_and_one_point_zero_are_all(self, iris, n, count):
+        assert len(tasks.select(iris, n)) == len(tasks.suspects(iris, y, n=n)) == count
 
     def test_a_dict_says_how_many(self, iris):
         table = tasks.select(iris, 10, y=y, balance={0: 0.7, 2: 0.3})

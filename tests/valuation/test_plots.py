@@ -69,8 +69,8 @@ class TestData:
         data = plots.distribution_data(v)
         assert data["count"].sum() == len(values)
         assert len(data) <= plots.MAX_BINS + 2
-        assert not ((data["left"] < -1e-9) & (data["right"] > 1e-9)).any()
-        below = data.loc[data["right"] <= 1e-9, "count"].sum()
+        assert not ((data["left"] < 0) & (data["right"] > 0)).any()
+        below = data.loc[data["right"] <= 0, "count"].sum()
         assert below == sum(value < 0 for value in values)
 
     def test_classes_keep_their_rows(self, exact):
@@ -162,6 +162,33 @@ class TestPictures:
         assert curves.plot(ax=right) is right
         assert len(right.lines) == 3
 
+    def test_pyplot_shows_each_picture_once_and_no_empty_figure(self, exact, monkeypatch):
+        plt = pytest.importorskip("matplotlib.pyplot")
+        monkeypatch.setattr(plots, "FILES_ONLY", ())  # as if this backend had windows
+        try:
+            first, second = exact.plot.ranking(), exact.plot.distribution()
+            assert plt.get_fignums() == [1, 2]
+            assert [ax.figure.number for ax in (first, second)] == [1, 2]
+            mine = plt.figure()
+            assert exact.plot.ranking().figure is mine
+            assert len(mine.axes) == 1
+            _, (_, right) = plt.subplots(1, 2)
+            assert exact.plot.ranking() is right  # the current axes, on which nothing is drawn yet
+            assert exact.plot.ranking() is not right
+        finally:
+            plt.close("all")
+
+    def test_scripts_collect_no_open_figures(self, exact):
+        plt = pytest.importorskip("matplotlib.pyplot")
+        plt.switch_backend("agg")
+        try:
+            exact.plot.ranking()
+            assert not plt.get_fignums()
+            mine = plt.figure()
+            assert exact.plot.ranking().figure is mine
+        finally:
+            plt.close("all")
+
     def test_without_matplotlib_it_says_what_to_install(self, exact, monkeypatch):
         real = builtins.__import__
 
@@ -193,9 +220,20 @@ class TestNotebook:
         assert "&lt;script&gt;" in page
         ElementTree.fromstring(page)
 
-    @pytest.mark.parametrize("values", [[0.0], [1.0], [-2.0, -2.0], [1e-9, 5.0, -3.0]])
+    @pytest.mark.parametrize(
+        "values",
+        [
+            [0.0],
+            [1.0],
+            [-2.0, -2.0],
+            [1e-9, 5.0, -3.0],
+            [*np.nextafter(0.1, [0.0, 1.0, 1.0]), 0.1],  # equal up to rounding
+            np.repeat([-0.3, np.nextafter(-0.3, 0)], 50),
+        ],
+    )
     def test_few_and_equal_values(self, exact, values):
         counts = {"stderr": np.zeros(len(values)), "n_tests": np.ones(len(values), int), "digests": None}
         few = replace(exact, values=np.array(values), spread_tests=np.ones((len(values), 2), np.float32), **counts)
         root = ElementTree.fromstring(notebook.to_html(few))
-        assert len(root.findall(".//tbody/tr")) == 2 * len(values)
+        assert len(root.findall(".//tbody/tr")) == 2 * min(len(values), notebook.N_SHOWN)
+        assert sum(bar.get_height() for bar in few.plot.distribution().patches) == len(values)

@@ -74,7 +74,8 @@ def select(
     X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, on_error
         As in `value`.
     n : int or float, optional
-        How many rows, or which share of them, such as 0.2; by default all rows are put in order.
+        How many rows, or which share of them, such as 0.2 (1 is one row, 1.0 are all); by default all rows are put in
+        order.
     support : `localshapley.supports` object, optional
         Which rows can stand for a test row; by default its 15 nearest rows, down to 8 where there are fewer than 400
         rows, and 20 where numbers are predicted; of a tree, the nearest ones in its node. With classes, four times as
@@ -140,7 +141,7 @@ def prune(
     X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, on_error
         As in `value`.
     n : int or float, optional
-        How many rows shall go, or which share of them; by default all are put in order.
+        How many rows shall go (an int), or which share of them (a float up to 1.0); by default all are put in order.
     support, budget, max_seconds, progress, on_interrupt
         As in `select`. Measuring takes at most a training for each pair of a test row and a row of its support, and is
         always finished.

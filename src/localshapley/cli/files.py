@@ -10,9 +10,6 @@ from localshapley.cli.options import Run
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.tables import kind_of
 
-PAGES = (".html", ".htm")
-"""How a report may end."""
-
 Named = Mapping[str, Path | None]
 """Files by the option or argument that names them; None where it is not given."""
 
@@ -50,7 +47,11 @@ def check_folder(path: Path | None) -> None:
 
 def check_page(option: str, path: Path | None) -> None:
     """Refuse a report under a name that no browser opens."""
-    if path is not None and path.suffix.lower() not in PAGES:
+    if path is None:
+        return
+    from localshapley.report.page import PAGES  # heavy
+
+    if path.suffix.lower() not in PAGES:
         raise InvalidArgumentError(f"{option} must end in .html, as a report is a page for a browser; got {path}.")
 
 

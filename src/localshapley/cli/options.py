@@ -39,10 +39,27 @@ def whole(text: str | int) -> int:
     return int(number)
 
 
+def rows_or_share(text: str) -> int | float:
+    """A number of rows, or a share of them: 1 is one row, and 1.0 are all.
+
+    >>> rows_or_share("20"), rows_or_share("1"), rows_or_share("0.2"), rows_or_share("1.0")
+    (20, 1, 0.2, 1.0)
+    """
+    try:
+        number = float(text)
+        return number if 0 < number < 1 or (number == 1 and "." in text) else whole(text)
+    except (ValueError, typer.BadParameter):
+        raise typer.BadParameter(
+            f"it must be a whole number of rows, such as 20, or a share of them, such as 0.2; got {text!r}."
+        ) from None
+
+
 MOST_DIGITS = 30
 """Of a whole number: 1e999999999 would take all memory."""
 WHOLE: dict[str, Any] = {"parser": whole, "metavar": "INTEGER"}
 """How an option takes a whole number."""
+ROWS: dict[str, Any] = {"parser": rows_or_share, "metavar": "ROWS"}
+"""How an option takes a number of rows or a share of them."""
 Encoding = Annotated[str, option("Encoding of text files (default: utf-8).", DATA)]
 Sep = Annotated[
     str | None,

@@ -6,16 +6,20 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from itertools import accumulate
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, Any
 
 from localshapley import __version__
 from localshapley.cli.options import OUTPUT, option
 from localshapley.inputs.tables import index_as_columns
-from localshapley.wording import printable
+from localshapley.wording import printable, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
 
+LEAST, MOST = 30, 100
+"""Characters that a text in a table has room for, on a narrow terminal and where there is none."""
 SHOWN = 20
 """Rows of a long list that are printed, unless a number of them is asked for."""
 
@@ -70,29 +74,65 @@ def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return [{str(name): cell for name, cell in row.items()} for row in index_as_columns(table).to_dict("records")]
 
 
-def table_text(table: pd.DataFrame, rows: pd.Index | None = None) -> str:
-    """A table for a terminal, some of its rows or all of them; lists are joined."""
+def table_text(table: pd.DataFrame, rows: pd.Index | None = None, *, names: pd.Index | None = None) -> str:
+    """A table for a terminal, some of its rows or all of them.
+
+    Texts are cut in the middle where the terminal has no room for them. `names` are those of all rows of the file, in
+    its order: it gives the number of each row whose name is cut.
+    """
     import numpy as np
 
-    shown = index_as_columns(table if rows is None else table.loc[rows])
-    for i, dtype in enumerate(shown.dtypes):
-        if dtype.kind not in "biufcmM":
-            shown.isetitem(i, np.array([_cell(cell) for cell in shown.iloc[:, i]], dtype=object))
-    shown.columns = [_cell(name) for name in shown.columns]
-    text: str = shown.to_string(index=False, float_format="{:.4g}".format, max_colwidth=40)
+    some = table if rows is None else table.loc[rows]
+    shown = index_as_columns(some)
+    texts = {i: list(map(_cell, shown.iloc[:, i])) for i, kind in enumerate(shown.dtypes) if kind.kind not in "biufcmM"}
+    ends = [""] * len(some) if names is None else [f" (row {number})" for number in names.get_indexer(some.index)]
+    shown.columns = [shortened(str(_cell(name)), MOST) for name in shown.columns]
+    length = _room_for(shown, texts)
+    for i, cells in texts.items():
+        added = ends if i < some.index.nlevels else [""] * len(some)
+        shown.isetitem(i, np.array([_fitting(*pair, length) for pair in zip(cells, added, strict=True)], dtype=object))
+    text: str = shown.to_string(index=False, float_format="{:.4g}".format, max_colwidth=None)
     return text
 
 
-def first_rows(table: pd.DataFrame, whole: bool, option: str = "") -> str:
+def first_rows(table: pd.DataFrame, whole: bool, option: str = "", names: pd.Index | None = None) -> str:
     """The text of a table, all or the first rows of it and how to get the rest."""
     if whole or len(table) <= SHOWN:
-        return table_text(table)
+        return table_text(table, names=names)
     ways = f"{option}--out FILE writes all, --json prints all"
-    return f"{table_text(table[:SHOWN])}\n... and {len(table) - SHOWN:,} more; {ways}."
+    return f"{table_text(table[:SHOWN], names=names)}\n... and {len(table) - SHOWN:,} more; {ways}."
 
 
 def _cell(cell: Any) -> Any:
-    """A cell for a terminal: lists are joined, and text has no control characters."""
+    """A cell for a terminal: text has no control characters."""
     if isinstance(cell, list):
-        cell = ", ".join(map(str, cell[:5]))
+        return [printable(str(entry)) for entry in cell[:5]]
     return printable(cell) if isinstance(cell, str) else cell
+
+
+def _fitting(cell: Any, end: str, length: int) -> Any:
+    """A cell of so many characters: a text loses its middle, and says then how it ends; a list its last entries."""
+    if isinstance(cell, list):
+        entries = [shortened(entry, LEAST) for entry in cell]
+        ends = accumulate(len(entry) + 2 for entry in entries)
+        fits = max(sum(at - 2 <= length for at in ends), 1)
+        return ", ".join(entries[:fits] + ["…"] * (fits < len(cell)))
+    if not isinstance(cell, str) or len(cell) <= length:
+        return cell
+    return shortened(cell, length - len(end)) + end
+
+
+def _room_for(table: pd.DataFrame, texts: dict[int, list[Any]]) -> int:
+    """How long a text may be so that the lines of a table fit the terminal."""
+    if not (sys.stdout is not None and sys.stdout.isatty()):
+        return MOST
+    others = table.iloc[:, [i for i in range(table.shape[1]) if i not in texts]]
+    line = others.to_string(index=False, float_format="{:.4g}".format).partition("\n")[0]
+    room = max(get_terminal_size().columns - len(line), LEAST)
+    heads = [len(table.columns[i]) for i in texts]
+    widths = [max((len(str(_fitting(cell, "", room))) for cell in cells), default=0) for cells in texts.values()]
+
+    def fits(length: int) -> bool:
+        return sum(max(head, min(width, length)) + 1 for head, width in zip(heads, widths, strict=True)) <= room
+
+    return next(filter(fits, range(room, LEAST, -1)), LEAST)

@@ -10,7 +10,7 @@ import typer
 
 import localshapley as ls
 from localshapley.cli.files import Writing, check_run
-from localshapley.cli.options import ListOut, RawCsv, Run, SavedValues, takes_groups
+from localshapley.cli.options import ROWS, ListOut, RawCsv, Run, SavedValues, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import (
     about,
@@ -20,7 +20,6 @@ from localshapley.cli.valuing import (
     loaded,
     problem,
     saved_or_valued,
-    whole_or_share,
 )
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.tables import kind_of, read_table, write_table
@@ -40,7 +39,9 @@ OF_VALUES = ("method", "tol", "store", "play_owners")
 def select(
     run: Run,
     output: Output,
-    n: Annotated[float, typer.Option("-n", "--n", help="Rows to choose, or a share such as 0.2.", show_default=False)],
+    n: Annotated[
+        float, typer.Option("-n", "--n", help="Rows to choose, or a share such as 0.2.", show_default=False, **ROWS)
+    ],
     by: Annotated[
         str | None,
         typer.Option(
@@ -71,7 +72,11 @@ def select(
         data, result, chosen, document, text = _by_value(run, output, n, balance, values, errors)
     else:
         data, result, chosen, document, text = _by_gain(run, output, n, curve=curve)
-    lines = [text[0], first_rows(chosen, n >= 1, f"-n {len(chosen)} shows all, "), *text[1:]]
+    lines = [
+        text[0],
+        first_rows(chosen, isinstance(n, int), f"-n {len(chosen)} shows all, ", data.table.index),
+        *text[1:],
+    ]
     writing = Writing()
     if out is not None:
         with writing.to(out):
@@ -119,7 +124,7 @@ def _by_value(
     check_errors(errors)
     data, valuation = saved_or_valued(run, values, output, n)
     labels = None if data.regression else data.y
-    chosen = ls.tasks.select(valuation, whole_or_share(n), y=labels, balance=balance, errors=errors)
+    chosen = ls.tasks.select(valuation, n, y=labels, balance=balance, errors=errors)
     said = [f"The {len(chosen)} best of {len(data.y)} rows:"]
     return data, valuation, chosen, about(valuation, data.preparation), said
 
@@ -134,7 +139,7 @@ def _by_gain(
     with explaining_preparation(run):
         found = ls.select(
             **asked,
-            n=whole_or_share(n),
+            n=n,
             budget=run.budget,
             max_seconds=run.max_seconds,
             progress=not output.quiet,

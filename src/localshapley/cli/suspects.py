@@ -11,9 +11,9 @@ import typer
 import localshapley as ls
 from localshapley.cli.checking import checked, shown_rows
 from localshapley.cli.files import Writing, check_run
-from localshapley.cli.options import OUTPUT, Check, ListOut, RawCsv, Run, SavedValues, option, takes_groups
+from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, Run, SavedValues, option, takes_groups
 from localshapley.cli.output import SHOWN, Output, as_records, first_rows
-from localshapley.cli.valuing import about, end, guarded_in_words, saved_or_valued, whole_or_share
+from localshapley.cli.valuing import about, end, guarded_in_words, saved_or_valued
 from localshapley.errors import LocalShapleyWarning
 from localshapley.inputs.tables import OF_TABLE, write_table
 
@@ -34,6 +34,7 @@ def suspects(
             "-n",
             "--n",
             help="Rows to list, or a share such as 0.1 (default: all that are more probably wrong than right).",
+            **ROWS,
         ),
     ] = None,
     values: SavedValues = None,
@@ -56,8 +57,8 @@ def suspects(
 
     check_run(run, out=out, report=report, values=values)
     check_errors(errors)
-    data, valuation = saved_or_valued(run, values, output)
-    found, verdict = judged(valuation, data.y, data.numbers, None if n is None else whole_or_share(n), errors)
+    data, valuation = saved_or_valued(run, values, output, n)
+    found, verdict = judged(valuation, data.y, data.numbers, n, errors)
     writing, guarded = Writing(), ""
     if out is not None:
         with writing.to(out):
@@ -77,7 +78,7 @@ def suspects(
         with writing.to(report):
             _write_report(report, run, data, valuation, suspects=found, **parts)
     if len(found):
-        text += ["", first_rows(found, n is not None and n >= 1, f"-n {len(found)} shows all, "), ""]
+        text += ["", first_rows(found, isinstance(n, int), f"-n {len(found)} shows all, ", data.table.index), ""]
     elif n is None:
         most = min(SHOWN, len(data.y))
         text.append(f"No label is more probably wrong than right; -n {most} lists the {most} most suspicious.")

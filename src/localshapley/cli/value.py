@@ -63,8 +63,8 @@ def value(run: Run, files: Files, output: Output) -> None:
         return
     shape = find_shape(files.image_shape)
     data, valuation = valued(run, output, lambda data: check_shape(shape, data.rows, run.train))
-    rows, found = _labelled(valuation, data), list[str]()
-    owners = None if data.owner is None or run.play_owners else ls.tasks.owners(valuation, data.owner)
+    owners = None if data.owner is None else _owners(valuation, data.owner)
+    rows, found = _labelled(valuation, data, owners), list[str]()
     writing = Writing()
     guarded = _write_values(files, rows, valuation, writing)
     if files.report is not None:
@@ -72,7 +72,7 @@ def value(run: Run, files: Files, output: Output) -> None:
             found = _write_report(run, files, data, valuation, owners, output)
     written = _written(files, writing)
     document = {**about(valuation, data.preparation), "files": written, "rows": as_records(rows)}
-    text = _in_words(valuation, rows, data.preparation)
+    text = _in_words(valuation, rows, data.preparation, data.table.index)
     if owners is not None:
         document["owners"] = as_records(owners)
         text += ["", "Owners", first_rows(owners, whole=False)]
@@ -118,11 +118,15 @@ def _written(files: Files, writing: Writing) -> dict[str, str]:
     return {what: str(path) for what, path in asked.items() if writing.wrote(path)}
 
 
-def _in_words(valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str]) -> list[str]:
+def _in_words(
+    valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str], names: pd.Index | None = None
+) -> list[str]:
     """The valuation, how columns were prepared, and the best and the worst rows."""
     text = [repr(valuation), "", *(f"  prepared {line}" for line in preparation)]
-    text += ["", "Best", table_text(rows, valuation.top(5).index)]
-    return [*text, "", "Worst", table_text(rows, valuation.bottom(5).index)]
+    if valuation.unit == "owner":  # who are listed below
+        return text
+    text += ["", "Best", table_text(rows, valuation.top(5).index, names=names)]
+    return [*text, "", "Worst", table_text(rows, valuation.bottom(5).index, names=names)]
 
 
 def _check(run: Run, files: Files) -> None:
@@ -133,11 +137,21 @@ def _check(run: Run, files: Files) -> None:
         raise InvalidArgumentError("--curves needs test rows: --test or --test-size.")
 
 
-def _labelled(valuation: ls.Valuation, data: Data) -> pd.DataFrame:
-    """The values of rows beside their labels and owners; values of owners as they are."""
+def _owners(valuation: ls.Valuation, owner: pd.Series) -> pd.DataFrame:
+    """What each owner is worth, as a whole or by the sum of its rows."""
+    if valuation.unit != "owner":
+        return ls.tasks.owners(valuation, owner)
+    played = ls.tasks.owners(valuation)
+    played.insert(0, "n_rows", owner.value_counts().reindex(played.index))
+    return played
+
+
+def _labelled(valuation: ls.Valuation, data: Data, owners: pd.DataFrame | None) -> pd.DataFrame:
+    """The values of rows beside their labels and owners; values of owners beside their shares."""
     frame = valuation.to_frame()
-    if valuation.unit != "row":
-        return frame
+    if valuation.unit == "owner":
+        assert owners is not None
+        return frame.join(owners[["share", "share_stderr"]])
     frame = frame.assign(label=data.y)
     return frame if data.owner is None else frame.assign(owner=data.owner.to_numpy())
 
@@ -171,7 +185,7 @@ def _write_report(
         image_shape=find_shape(files.image_shape),
         preparation=data.preparation,
         target=run.target,
-        title=files.title or f"What the rows of {run.train.name} are worth",
+        title=files.title or f"What the {valuation.unit}s of {run.train.name} are worth",
     )
     return [] if copies is None else lines_on_copies(copies, valuation.notes)
 

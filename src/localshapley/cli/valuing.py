@@ -124,7 +124,7 @@ def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | No
     if run.play_owners:
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
     if values is None:
-        return valued(run, output, lambda data: n is None or count_of(whole_or_share(n), len(data.y)))
+        return valued(run, output, lambda data: n is None or count_of(n, len(data.y)))
     data, valuation = load_valued(run, load_values("--values", values))
     _say_prepared(run, data, output)
     return data, valuation
@@ -156,13 +156,6 @@ def about(valuation: ls.Valuation, preparation: list[str]) -> dict[str, Any]:
         "preparation": preparation,
         "skill": None if valuation.skill is None else asdict(valuation.skill),
     }
-
-
-def whole_or_share(n: float) -> float:
-    """A whole number of rows as an int, a share as it is."""
-    if n > 1 and n % 1:
-        raise InvalidArgumentError(f"-n must be a whole number of rows, or a share below 1; got {n}.")
-    return int(n) if n >= 1 else n
 
 
 def guarded_in_words(cells: int) -> str:

@@ -178,16 +178,29 @@ def _random_states(estimator: Any) -> dict[str, Any]:
     return named | open_states(estimator)
 
 
-def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int) -> Any:
-    """Train the model on all rows, so that data it refuses is refused before any coalition is trained."""
+def train_reference(estimator: Any, X: Any, y: AnyArray, seed: int, fold: str = "") -> Any:
+    """Train the model on all rows, so that data it refuses is refused before any coalition is trained.
+
+    `fold` says which fold they are the rows outside of, if they are.
+    """
     try:
         with caught_warnings():
             return prepared(estimator, seed, alone=len(y) < FEW_ROWS).fit(X, y)
     except Exception as error:
-        what = f"model {on_one_line(estimator)} cannot be trained on all of X and y:"
+        what = f"model {on_one_line(estimator)} cannot be trained on {rows_in_words(fold)}:"
         if not (refuses(error) or isinstance(error, TypeError)):
             raise TrainingError(f"{what} {type(error).__name__}: {error}") from error
+        if fold and is_classifier(estimator) and len(np.unique(y)) == 1:
+            raise RefusedByModelError(
+                f"{what} they hold a single class, {y[0]}. Give folds that leave several classes to train on, such as "
+                "cv=StratifiedKFold(shuffle=True)."
+            ) from error
         raise RefusedByModelError(f"{what} {error}{about_columns(X)}") from error
+
+
+def rows_in_words(fold: str) -> str:
+    """What the rows are called that a model is trained on."""
+    return f"the rows outside {fold}" if fold else "all of X and y"
 
 
 def about_columns(X: Any) -> str:

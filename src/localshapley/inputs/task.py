@@ -43,6 +43,8 @@ class Task:
         Mean of `y` over all rows, where these are only some of them.
     centre : array of shape (n_features,) or None
         Mean of `X` over all rows, where these are only some of them and the model subtracts it.
+    fold : str
+        Where these are the rows outside a fold: which fold it is, such as ``"fold 2 of 5"``.
     """
 
     X: Any
@@ -56,6 +58,7 @@ class Task:
     seed: int = 0
     mean: float | None = None
     centre: Floats | None = None
+    fold: str = ""
 
     @property
     def guess(self) -> float:

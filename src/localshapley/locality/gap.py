@@ -73,7 +73,8 @@ class LocalityGap:
                 f"{self.trainings:,} trainings",
                 f"  gap               {self.gap:.3f} ± {self.gap_stderr:.3f} of the values' size "
                 f"(sampling alone: {self.noise:.3f})",
-                f"  rank correlation  {self.rank_correlation:.3f} ± {self.rank_correlation_stderr:.3f}",
+                f"  rank correlation  {self.rank_correlation:.3f} ± {self.rank_correlation_stderr:.3f} "
+                "(± is one standard error)",
                 f"  advice            {self.advice}",
             ]
         )

@@ -110,6 +110,7 @@ def in_words(problem: LocalProblem, gap: LocalityGap, reason: str) -> str:
     """What was found, for the notes of a result."""
     measured = (
         f"locality gap of {problem.support}, found by support='auto': {gap.gap:.2f} ± {gap.gap_stderr:.2f} of the "
-        f"values' size (sampling alone: {gap.noise:.2f}; {len(gap.tests)} {gap.tested}, {gap.trainings:,} trainings)"
+        f"values' size (± is one standard error; sampling alone: {gap.noise:.2f}; {len(gap.tests)} {gap.tested}, "
+        f"{gap.trainings:,} trainings)"
     )
     return f"{measured}." if gap.enough else f"{measured}; {reason}."

@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing, get_tags
 from localshapley.arrays import AnyArray
 from localshapley.errors import RefusedByModelError
 from localshapley.inputs.data import are_numbers, as_array
-from localshapley.inputs.model import about_columns, final_step, on_one_line, seeded
+from localshapley.inputs.model import about_columns, final_step, on_one_line, rows_in_words, seeded
 from localshapley.inputs.process import caught_warnings
 from localshapley.inputs.task import Task
 
@@ -57,8 +57,8 @@ def transformed(task: Task, before: Pipeline) -> Task:
             X_test = fitted.transform(task.X_test)
     except (ValueError, TypeError) as error:
         raise RefusedByModelError(
-            f"the steps before the model, {on_one_line(before)}, cannot be trained on all of X and y: {error}"
-            f"{about_columns(task.X)}"
+            f"the steps before the model, {on_one_line(before)}, cannot be trained on {rows_in_words(task.fold)}: "
+            f"{error}{about_columns(task.X)}"
         ) from error
     return replace(task, X=as_table(X), X_test=as_table(X_test))
 

@@ -103,9 +103,9 @@ def find_by_folds(
         )
     found: list[list[Indices]] = []
     chosen = support
-    for number, (part, (train, test)) in enumerate(zip(parts, folds, strict=True), 1):
+    for part, (train, test) in zip(parts, folds, strict=True):
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
-        where, most = f", fold {number} of {len(folds)}", -(-n_predicted // len(folds))
+        where, most = f", {part.fold}", -(-n_predicted // len(folds))
         chosen, inside = find_supports(
             support, part, estimator, raw_part, raw_test, notes, trials, progress, where, most
         )
@@ -120,7 +120,12 @@ def of_all_rows(found: list[list[Indices]], folds: list[Fold]) -> list[Indices]:
     return [numbered[t] for t in order_of_tests(folds)]
 
 
-def of_fold(task: Task, fold: Fold) -> Task:
+def of_folds(task: Task, folds: list[Fold]) -> list[Task]:
+    """The tasks of all folds."""
+    return [_of_fold(task, fold, f"fold {number} of {len(folds)}") for number, fold in enumerate(folds, 1)]
+
+
+def _of_fold(task: Task, fold: Fold, name: str) -> Task:
     """The task of learning from the rows outside a fold, and being tested on those inside."""
     train, test = fold
     return replace(
@@ -130,6 +135,7 @@ def of_fold(task: Task, fold: Fold) -> Task:
         X_test=_safe_indexing(task.X, test),
         y_test=task.y[test] if task.codes is None else task.codes[test],
         codes=None if task.codes is None else task.codes[train],
+        fold=name,
     )
 
 

@@ -18,7 +18,7 @@ from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, s
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
-from localshapley.problem.finding import of_fold
+from localshapley.problem.finding import of_folds
 from localshapley.problem.references import MAX_PREDICTED, Trial, as_trial, sampled, skill_of, try_out
 from localshapley.store.contents import Contents, contents_by_name, contents_of_task
 from localshapley.store.describing import describe
@@ -82,10 +82,10 @@ def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple
     else:
         place = np.argsort(order_of_tests(checked.folds))
         ends = np.cumsum([len(test) for _, test in checked.folds])[:-1]
-        numbered = zip(checked.folds, np.split(place, ends), strict=True)
-        parts = [(of_fold(task, fold), fold[0], tests) for fold, tests in numbered]
+        trained = [train for train, _ in checked.folds]
+        parts = list(zip(of_folds(task, checked.folds), trained, np.split(place, ends), strict=True))
     for part, rows, tests in parts:
-        reference = train_reference(model.estimator, part.X, part.y, task.seed)
+        reference = train_reference(model.estimator, part.X, part.y, task.seed, part.fold)
         trials.append(try_out(reference, part, -(-MAX_PREDICTED // len(parts))))
         growths.append(model.grown(reference, part, rows, tests))
     return task, growths

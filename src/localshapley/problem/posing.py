@@ -27,7 +27,7 @@ from localshapley.models.pipelines import (
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import check
 from localshapley.problem.copies import notes_on_copies
-from localshapley.problem.finding import find_by_folds, find_supports, of_fold
+from localshapley.problem.finding import find_by_folds, find_supports, of_folds
 from localshapley.problem.fixed import pose_fixed
 from localshapley.problem.making import make_problem
 from localshapley.problem.parts import pose_parts, refuse_what_needs_all_rows
@@ -106,7 +106,7 @@ def pose(
             support, task, last.estimator, raw, raw_test, notes, trials, progress, "", n_predicted
         )
     else:
-        parts = [of_fold(task, fold) for fold in checked.folds]
+        parts = of_folds(task, checked.folds)
         parts = parts if before is None else [transformed(part, before) for part in parts]
         support, found = find_by_folds(
             support, parts, last.estimator, raw, checked.folds, notes, trials, progress, n_predicted

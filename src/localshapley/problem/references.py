@@ -52,7 +52,7 @@ def train_on_rows(
         )
         notes += [] if note in notes else [note]
     with telling(progress, f"training {type(final_step(estimator)).__name__} on {len(y):,} rows{where}"):
-        return train_reference(estimator, X, y, task.seed)
+        return train_reference(estimator, X, y, task.seed, task.fold)
 
 
 def needs_reference(support: Support | None, estimator: Any) -> bool:

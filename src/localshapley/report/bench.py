@@ -54,7 +54,7 @@ def make_bench(rows: Rows, suspects: pd.DataFrame) -> dict[str, Any] | None:
         ],
         "columns": columns,
         "n_columns": rows.originals.shape[1],
-        "names": [text(rows.ids[z]) for z in near],
+        "names": [rows.name_of(z) for z in near],
         "own": [] if rows.y is None else [_valid(rows.y.iloc[z]) for z in near],
         "cells": cells,
         "images": images,

@@ -21,12 +21,14 @@ from localshapley.report.sections import SECTIONS, Context, Section
 from localshapley.report.tables import Table, show, text, to_script
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import check_valuation
-from localshapley.valuation.plots import INTERVAL
+from localshapley.wording import kinds, one
 
 if TYPE_CHECKING:
     from localshapley.tasks import Copies, Curves, Mending
 
-FORMAT = "localshapley report 4"
+FORMAT = "localshapley report 5"
+PAGES = (".html", ".htm")
+"""How a report may end."""
 PAGE_SIZE = 25
 """Rows of a table that are shown without JavaScript, and on its first page with it."""
 
@@ -60,7 +62,7 @@ def write_report(
     Parameters
     ----------
     path : path
-        The file to write.
+        The file to write, which ends in ``.html``.
     valuation : Valuation
     rows : DataFrame or array, optional
         The rows that were valued, in their order, as a reader knows them. The first columns are shown, and readers can
@@ -111,6 +113,11 @@ def write_report(
     check_valuation(valuation)
     if not isinstance(path, str | Path):
         raise InvalidArgumentError(f"path must be that of the file to write; got {type(path).__name__}.")
+    if Path(path).suffix.lower() not in PAGES:
+        raise InvalidArgumentError(
+            "path must end in .html, as a report is a web page, which a browser can also print to a PDF; got "
+            f"{str(path)!r}."
+        )
     summary = summarise(
         valuation,
         rows,
@@ -178,7 +185,7 @@ def summarise(
     Returns
     -------
     dict
-        Plain data that JSON can hold: `format`, `title`, and `sections` with what each section says, by its id.
+        Plain data that JSON can hold: `format`, `title`, `unit`, and `sections` with what each section says, by its id.
         Sections without contents are left out.
     """
     context = Context(
@@ -197,7 +204,8 @@ def summarise(
     )
     found = {section.id: section.summarise(context) for section in _checked(sections)}
     said = {name: part for name, part in found.items() if part is not None}
-    return {"format": FORMAT, "title": str(title), "about": _about(context.rows), "sections": said}
+    unit = context.valuation.unit
+    return {"format": FORMAT, "title": str(title), "unit": unit, "about": _about(context.rows), "sections": said}
 
 
 def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -> str:
@@ -210,7 +218,7 @@ def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -
     sections : list of Section, optional
         Those that the summary was made with; ``localshapley.report.SECTIONS`` by default.
     """
-    shown, said = _shown(summary, sections), summary["sections"]
+    shown, said, unit = _shown(summary, sections), summary["sections"], summary["unit"]
     tables = {section.id: section.tables(said[section.id]) for section in shown}
     data = {section.id: section.data(said[section.id]) for section in shown}
     page = _environment().get_template("page.html")
@@ -218,7 +226,8 @@ def render(summary: dict[str, Any], sections: Sequence[Section] | None = None) -
         title=summary["title"],
         about=summary["about"],
         headline=[line for section in shown for line in section.headline(said[section.id])],
-        sections=[(section, _body(section, said[section.id], tables[section.id])) for section in shown],
+        unit=unit,
+        sections=[(section, _body(section, said[section.id], tables[section.id], unit)) for section in shown],
         data=to_script({"page_size": PAGE_SIZE, "tables": tables, "data": data}),
     )
 
@@ -227,7 +236,8 @@ def _about(rows: Rows) -> dict[str, str]:
     """What the page is about, in a few words."""
     v = rows.valuation
     target = {} if rows.target is None else {"Target": text(rows.target)}
-    return target | {"Model": v.model, "Valued": f"{len(v.values):,} {v.unit}s, on {len(v.support_sizes):,} test rows"}
+    valued = f"{len(v.values):,} {v.unit}s, on {len(v.support_sizes):,} {kinds(v.unit)[1]}"
+    return target | {"Model": v.model, "Valued": valued}
 
 
 def _checked(sections: Sequence[Section] | None) -> Sequence[Section]:
@@ -255,13 +265,15 @@ def _shown(summary: dict[str, Any], sections: Sequence[Section] | None) -> list[
     return [section for section in given if section.id in summary["sections"]]
 
 
-def _body(section: Section, summary: dict[str, Any], tables: dict[str, Table]) -> Markup:
-    """What is below the heading of a section."""
+def _body(section: Section, summary: dict[str, Any], tables: dict[str, Table], unit: str) -> Markup:
+    """What is below the heading of a section; its template may speak of what was valued by its name."""
     drawing = _environment().get_template("table.html")
     drawn = {name: Markup(drawing.render(name=name, **table)) for name, table in tables.items()}
     charts = section.charts(summary)
     template = _template(section.template)
-    return Markup(template.render(**summary, tables=SimpleNamespace(**drawn), charts=SimpleNamespace(**charts)))
+    players, tests = kinds(unit)
+    given = {"unit": unit, "one": one(unit), "players": players, "tests": tests} | summary
+    return Markup(template.render(**given, tables=SimpleNamespace(**drawn), charts=SimpleNamespace(**charts)))
 
 
 @cache
@@ -278,7 +290,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals |= {"show": show, "page_size": PAGE_SIZE, "interval": INTERVAL}
+    environment.globals |= {"show": show, "page_size": PAGE_SIZE}
     pieces = environment.get_template("pieces.html").module
     environment.globals |= {name: getattr(pieces, name) for name in ("folded", "fact_list")}
     return environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.data import known_table
 from localshapley.report.images import check_shape, to_images
 from localshapley.report.tables import (
+    MAX_TEXT,
     Column,
     Table,
     any_column,
@@ -22,11 +24,13 @@ from localshapley.report.tables import (
     image_column,
     number_column,
     size_of,
+    text,
     text_column,
 )
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import by_index
 from localshapley.valuation.matching import in_order
+from localshapley.wording import kinds, shortened
 
 SHOWN_FEATURES = 6
 """Number of columns of the user's table that are shown at first; a reader can choose others."""
@@ -103,6 +107,7 @@ class Rows:
             self._features = _as_frame(rows)
             self.n_features = self._features.shape[1]
         self.given = self._features
+        self._numbers: Ints = np.arange(len(self.ids))
         self.whole = self._features if table is None else self._of_table(table)
         self.originals = self.whole if rows is not None else self._features
         if image_shape is not None:
@@ -128,7 +133,13 @@ class Rows:
 
     def names(self, positions: Ints) -> Column:
         """The index of the user's table."""
-        return text_column(self.name, self.ids[positions])
+        return {"name": text(self.name), "kind": "text"}, [self.name_of(z) for z in positions]
+
+    def name_of(self, position: int) -> str:
+        """The name of a row, with its number in the user's table if there is too little room for the name."""
+        name = text(self.ids[position], sys.maxsize)
+        end = f" (row\N{NO-BREAK SPACE}{self._numbers[position]})" if self.valuation.unit == "row" else ""
+        return name if len(name) <= MAX_TEXT else shortened(name, MAX_TEXT - len(end)) + end
 
     def images(self, positions: Ints) -> list[Column]:
         """A column of images, if the rows are images."""
@@ -140,7 +151,7 @@ class Rows:
     def judgement(self, positions: Ints) -> list[Column]:
         """Columns of values and errors, and of the test rows that they come from."""
         v = self.valuation
-        reach = number_column("test rows", v.n_tests[positions])
+        reach = number_column(kinds(v.unit)[1], v.n_tests[positions])
         return [*self.values(v.values[positions], v.stderr[positions]), reach]
 
     def labels(self, positions: Ints) -> list[Column]:
@@ -188,6 +199,7 @@ class Rows:
         places = table.index.get_indexer(self.ids) if table.index.is_unique else np.array([-1])
         if (places < 0).any():
             raise InvalidArgumentError("table must hold each valued row once, under its name; got another index.")
+        self._numbers = places
         return table.drop(columns=[name for name in (self.target,) if name in table.columns]).iloc[places]
 
     def _checked(self, name: str, given: Any) -> Any:

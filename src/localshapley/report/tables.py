@@ -11,8 +11,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from localshapley.wording import shortened
+
 MAX_TEXT = 60
-"""Maximum number of characters of a cell; the rest is cut off."""
+"""Maximum number of characters of a cell; what is longer loses its middle."""
 MAX_NUMBER = 2**53
 """Beyond this, double precision may not hold the number in the user's table exactly."""
 
@@ -73,7 +75,7 @@ def text(cell: Any, length: int = MAX_TEXT) -> str:
     if cell is None or cell is pd.NaT or cell is pd.NA or (isinstance(cell, float) and np.isnan(cell)):
         return ""
     if isinstance(cell, tuple):
-        words = " / ".join(text(part) for part in cell)
+        words = " / ".join(text(part, length) for part in cell)
     elif isinstance(cell, pd.Timestamp) and cell == cell.normalize():
         words = cell.date().isoformat()
     elif isinstance(cell, float | np.floating):
@@ -81,7 +83,7 @@ def text(cell: Any, length: int = MAX_TEXT) -> str:
     else:
         words = str(cell)
     words = words.encode("utf-8", "replace").decode()
-    return words if len(words) <= length else words[: length - 1] + "…"
+    return shortened(words, length)
 
 
 def each_once(cells: pd.Index | pd.Series, as_text: Callable[[Any], str]) -> np.ndarray:
@@ -105,12 +107,24 @@ def number(x: float, decimals: int | None = None) -> int | float | None:
     return int(short) if short == floor(short) and abs(short) < MAX_NUMBER else short
 
 
-def with_error(x: float, half: float) -> str:
-    """A number with its error, both to two digits of the error."""
-    if not half:
+def with_error(x: float, stderr: float) -> str:
+    """A number ± its standard error, both to two digits of the error."""
+    if not stderr:
         return f"{x:.4g}"
-    decimals = max(1 - floor(log10(half)), 0)
-    return f"{x:.{decimals}f} ± {half:.{decimals}f}"
+    decimals = _two_digits(stderr)
+    return f"{x:.{decimals}f} ± {stderr:.{decimals}f}"
+
+
+def with_interval(low: float, x: float, high: float) -> str:
+    """A number with the ends of its interval, all to two digits of half the interval."""
+    if low == high:
+        return f"{x:.4g}"
+    decimals = _two_digits((high - low) / 2)
+    return f"{x:.{decimals}f} ({low:.{decimals}f} to {high:.{decimals}f})"
+
+
+def _two_digits(error: float) -> int:
+    return max(1 - floor(log10(error)), 0)
 
 
 def show(cell: Any, column: dict[str, Any]) -> str:

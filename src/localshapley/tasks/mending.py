@@ -104,7 +104,7 @@ class Mending:
         return (
             f"{NAMES[self.score]} {self.before:.3f} as it is, {self.dropped:.3f} without the suspects "
             f"(± {self.dropped_stderr:.3f}), {self.relabelled:.3f} with the suggested labels "
-            f"(± {self.relabelled_stderr:.3f})"
+            f"(± {self.relabelled_stderr:.3f}); ± is one standard error of the change"
         )
 
 
@@ -191,7 +191,8 @@ def worth_mending(
     cv : int or "oob", optional
         As in `value`, in place of test rows; with ``"oob"``, five folds decide.
     n : int or float, optional
-        How many suspects to act on, of all rows, or which share; by default those that `suspects` lists.
+        How many suspects to act on (an int), or which share of all rows (a float up to 1.0); by default those that
+        `suspects` lists.
     features : table of shape (n_rows, n_features), optional
         The rows for the witnesses, if they are to see others than `X`, such as ``pipeline[:-1].fit_transform(X)``.
         Tables with words or gaps are prepared as in `suspects`.

@@ -34,7 +34,7 @@ def select(
     ----------
     valuation : Valuation
     n : int or float
-        How many rows, or which share of them, such as 0.5.
+        How many rows, or which share of them, such as 0.5: 1 is one row, and 1.0 are all rows.
     y : array, Series or list of shape (n_rows,), optional
         Labels; needed for `balance`, and shown if given. A Series with the index of the valuation goes by it.
     balance : {"classes", "equal"} or dict, optional

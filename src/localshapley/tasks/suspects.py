@@ -63,9 +63,9 @@ def suspects(
         neighbours are the rows that are most often in the same supports, which needs a valuation with
         ``per_test=True``; without either there are none.
     n : int or float, optional
-        How many rows, or which share of them; by default those with ``p_wrong > 0.5``. Without witnesses the default
-        are those whose value is below zero by more than its errors of 95 % and, with `X`, most of whose neighbours
-        have another label.
+        How many rows (an int), or which share of them (a float up to 1.0); by default those with ``p_wrong > 0.5``.
+        Without witnesses the default are those whose value is below zero by more than its errors of 95 % and, with
+        `X`, most of whose neighbours have another label.
     n_neighbours : int, default=10
         Number of neighbours; all other rows where there are fewer.
     seed : int, default=0

@@ -86,13 +86,13 @@ def by_value(valuation: Valuation, *, best_first: bool) -> Ints:
 
 
 def count_of(n: float, n_rows: int) -> int:
-    """The number of rows that `n` stands for."""
+    """The number of rows that `n` stands for: 1 is one row, and 1.0 the share of all rows."""
     number = isinstance(n, int | float | np.number) and not isinstance(n, bool)
-    if number and 0 < n < 1:
+    if number and (0 < n < 1 or (n == 1 and not isinstance(n, int | np.integer))):
         return max(1, round(n * n_rows))
-    if not number or n != int(n) or not 1 <= n <= n_rows:
+    if not number or not 1 <= n <= n_rows or n != int(n):
         raise InvalidArgumentError(
-            f"n must be a number of rows from 1 to {n_rows}, or a share between 0 and 1; got {n!r}."
+            f"n must be a number of rows from 1 to {n_rows}, or a share of them, above 0 and up to 1.0; got {n!r}."
         )
     return int(n)
 

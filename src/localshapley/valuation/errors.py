@@ -14,6 +14,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.estimate.ranking import Doubt, Ranked
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.valuation.columns import by_value
+from localshapley.wording import kinds
 
 if TYPE_CHECKING:
     from localshapley.stopping import Look, Rule
@@ -101,26 +102,24 @@ def in_words(v: Valuation) -> str:
     n_below, n_above = int((v.values < 0).sum()), int((v.values > 0).sum())
     below, above = n_sure(v)
     sure, n, side = (below, n_below, "below") if n_below else (above, n_above, "above")
-    return f"{sure:,} of the {n:,} {v.unit}s {side} zero would still be {side} zero with other {_tests(v)} (95 %)"
+    return (
+        f"{sure:,} of the {n:,} {v.unit}s {side} zero would still be {side} zero with other {kinds(v.unit)[1]} (95 %)"
+    )
 
 
 def summary(v: Valuation) -> str:
     """How sure the values are, in a few sentences; see `Valuation.summary`."""
     size = float(np.linalg.norm(v.values)) or 1.0
-    stderrs = {"draws": v.stderr, f"other {_tests(v)}": v.stderr_tests, "other seeds": v.stderr_seed}
+    stderrs = {"draws": v.stderr, f"other {kinds(v.unit)[1]}": v.stderr_tests, "other seeds": v.stderr_seed}
     parts = [
         f"{what} {100 * np.linalg.norm(e) / size:.0f} %" for what, e in stderrs.items() if e is not None and e.any()
     ]
     sentences = [in_words(v), f"Errors of all values together, relative to their size: {', '.join(parts) or 'none'}"]
     if v.stderr_tests is None:
-        sentences.append(f"How much values depend on which {_tests(v)} were there is not known")
+        sentences.append(f"How much values depend on which {kinds(v.unit)[1]} were there is not known")
     sentences += [note for note in v.notes if note.startswith("locality gap")]
     sentences += larger_error(v.values, v.stderr, v.spread_tests)
     return "\n".join(f"{s[0].upper()}{s[1:]}".removesuffix(".") + "." for s in sentences if s)
-
-
-def _tests(v: Valuation) -> str:
-    return "test nodes" if v.unit == "node" else "test rows"
 
 
 def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:

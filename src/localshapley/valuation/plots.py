@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +13,10 @@ import pandas as pd
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.numbers import check_whole
+from localshapley.progress import in_notebook
 from localshapley.valuation.columns import by_value, column, ids_of, influences
 from localshapley.valuation.matching import in_order
+from localshapley.wording import kinds
 
 if TYPE_CHECKING:
     from localshapley.tasks.curves import Curves
@@ -23,6 +27,8 @@ HELPS, HURTS, NEUTRAL = "#0072B2", "#D55E00", "#767676"
 SERIES = (HELPS, HURTS, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", NEUTRAL)
 INTERVAL = 1.96
 """Standard errors to each side within which a value lies 19 times out of 20."""
+FILES_ONLY = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
+"""Backends of matplotlib that show nothing."""
 MAX_BINS = 60
 MAX_NODES = 40
 """Number of training rows that the picture of a support shows."""
@@ -32,8 +38,9 @@ MAX_NODES = 40
 class Plots:
     """Pictures of a valuation, as `v.plot.ranking()` and so on.
 
-    Each draws on `ax`, or on a new figure, and returns the axes: `v.plot.ranking().figure.savefig("ranking.png")`. The
-    numbers behind a picture come from the function of the same name with `_data`, such as `plots.ranking_data`.
+    Each draws on `ax` and returns it: `v.plot.ranking().figure.savefig("ranking.png")`. Without `ax` it takes the
+    current axes of pyplot if nothing is drawn there yet, else a new figure, which notebooks and windows of pyplot show.
+    The numbers behind a picture come from the function of the same name with `_data`, such as `plots.ranking_data`.
     """
 
     valuation: Valuation
@@ -147,11 +154,15 @@ def distribution_data(valuation: Valuation) -> pd.DataFrame:
     """A histogram of the values in which zero is an edge: left, right, count."""
     values = valuation.values
     low, high = min(values.min(), 0.0), max(values.max(), 0.0)
-    if low == high:
-        return pd.DataFrame({"left": [-0.5, 0.0], "right": [0.0, 0.5], "count": [0, len(values)]})
-    width = max(np.diff(np.histogram_bin_edges(values, "auto"))[0], (high - low) / MAX_BINS)
-    edges = width * np.arange(np.floor(low / width), np.floor(high / width) + 2)
-    count, _ = np.histogram(values, edges)
+    width = (high - low) / MAX_BINS
+    if width == 0:
+        n_below = int((values < 0).sum())
+        return pd.DataFrame({"left": [-0.5, 0.0], "right": [0.0, 0.5], "count": [n_below, len(values) - n_below]})
+    if np.ptp(values) > width:  # no bins fit between values that are equal up to rounding
+        width = max(np.diff(np.histogram_bin_edges(values, "auto"))[0], width)
+    first = np.floor(low / width)
+    edges = width * np.arange(first, np.floor(high / width) + 2)
+    count = np.bincount((np.floor(values / width) - first).astype(int), minlength=len(edges) - 1)
     return pd.DataFrame({"left": edges[:-1], "right": edges[1:], "count": count})
 
 
@@ -249,14 +260,28 @@ def draw_curves(curves: Curves, ax: Any = None) -> Any:
 
 
 def _axes(ax: Any, *, width: float = 6.4, height: float = 4) -> Any:
-    """The user's axes, or new ones on a figure of their own."""
+    """The user's axes, those of pyplot that are still empty, or new ones on a figure of their own."""
     if ax is not None:
         return ax
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise LocalShapleyError('plots need matplotlib: pip install "localshapley[plots]".') from None
-    return Figure(figsize=(width, height), layout="constrained").subplots()
+    # Scripts may not want pyplot, which looks for a screen; notebooks show its figures.
+    pyplot = import_module("matplotlib.pyplot") if in_notebook() else sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None and pyplot.get_fignums() and not (pyplot.gcf().axes and pyplot.gca().has_data()):
+        return pyplot.gca()
+    made: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
+    if pyplot is not None and _is_shown():
+        return pyplot.subplots(**made)[1]
+    return Figure(**made).subplots()  # of pyplot it would stay open, and nobody would see it
+
+
+def _is_shown() -> bool:
+    """Whether pyplot shows its figures: in windows or in a notebook."""
+    import matplotlib as mpl
+
+    return str(mpl.get_backend()).lower() not in FILES_ONLY
 
 
 def _finish(ax: Any, xlabel: str, ylabel: str, title: str, zero: str = "x") -> None:
@@ -276,7 +301,7 @@ def _sign_colours(values: Any) -> list[str]:
 
 
 def _unit(valuation: Valuation) -> str:
-    return f"value ({valuation.score}, summed over the test rows)"
+    return f"value ({valuation.score}, summed over the {kinds(valuation.unit)[1]})"
 
 
 def _model_and_unit(valuation: Valuation) -> str:

@@ -23,7 +23,7 @@ from localshapley.valuation.file import read, save
 from localshapley.valuation.parts import Cost, Digests, History, Origin
 from localshapley.valuation.skill import Skill
 from localshapley.valuation.sparse import over_all_rows
-from localshapley.wording import printable
+from localshapley.wording import kinds, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -262,15 +262,14 @@ class Valuation:
     def __repr__(self) -> str:
         best, worst = int(np.argmax(self.values)), int(np.argmin(self.values))
         name = (lambda i: i) if self.ids is None else (lambda i: printable(str(self.ids[i])))
-        what = self.unit if self.unit == "owner" else f"training {self.unit}"
-        tests = "node" if self.unit == "node" else "row"
+        what, tests = kinds(self.unit)
         sure = in_words(self)
         of_all = "" if self.among is None else f" of {self.among:,} (no other is in a support: worth 0)"
         lines = [
-            f"Valuation of {len(self.values):,} {what}s{of_all} over {len(self.support_sizes):,} test {tests}s",
+            f"Valuation of {len(self.values):,} {what}{of_all} over {len(self.support_sizes):,} {tests}",
             *([f"  sure     {sure}"] if sure else []),
             f"  model    {self.model}",
-            f"  score    {self.score}, summed over the test {tests}s",
+            f"  score    {self.score}, summed over the {tests}",
             f"  support  {self.support}: {range_of(self.support_sizes)} {self.unit}s",
             f"  method   {self.method}: {_cost_in_words(self.cost)}",
             *([f"  chosen   {self.chosen}"] if self.chosen else []),

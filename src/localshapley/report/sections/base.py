@@ -38,7 +38,8 @@ class Section(ABC):
     template : str
         Its body as a Jinja template; the file ``<id>.html`` next to the Python file, if not set. It sees the entries of
         the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
-        ``fact_list(...)``, ``interval`` (standard errors to each side) and ``page_size``. Every text is escaped.
+        ``fact_list(...)``, ``page_size``, and the names of what was valued, such as ``unit`` (row), ``players``
+        (training rows) and ``tests`` (test rows). Every text is escaped.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from localshapley.arrays import Ints
 from localshapley.report import charts
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, number, text, with_error
+from localshapley.report.tables import Table, number, with_interval
 from localshapley.valuation.columns import by_value
 
 
@@ -40,7 +40,7 @@ class Extremes(Section):
         lines = []
         for line in summary["ranking"]:
             low, value, high = line["low"], line["value"], line["high"]
-            lines.append((line["row"], with_error(value, (high - low) / 2), low, value, high))
+            lines.append((line["row"], with_interval(low, value, high), low, value, high))
         return {"ranking": charts.intervals(lines, "The highest and lowest values")}
 
 
@@ -50,7 +50,7 @@ def _ranking(rows: Rows, positions: Ints) -> list[dict[str, Any]]:
     low, high = v.interval()
     return [
         {
-            "row": text(rows.ids[i]),
+            "row": rows.name_of(i),
             "value": number(v.values[i]),
             "low": number(low[i]),
             "high": number(high[i]),

@@ -16,7 +16,6 @@ from localshapley.tasks import Mending, Verdict, verdict
 from localshapley.tasks.verdict import is_regression
 from localshapley.valuation import Skill, Valuation
 from localshapley.valuation.errors import n_sure
-from localshapley.valuation.plots import INTERVAL
 from localshapley.valuation.skill import NAMES
 
 MAX_CLASSES = 30
@@ -165,7 +164,7 @@ def _measured(m: Mending) -> str:
 
 
 def _estimated(judged: Verdict, score: str) -> str:
-    error = f" ± {INTERVAL * judged.harm_stderr:.3g}" if judged.harm_stderr else ""
+    error = f" ± {judged.harm_stderr:.3g}, one standard error" if judged.harm_stderr else ""
     each = f"{judged.harm / judged.n_tests:.3g} per test row"
     return (
         f"An estimate of what mending could bring: the values of the suspected rows add up to {judged.harm:.4g}{error} "

@@ -9,7 +9,7 @@ import numpy as np
 from localshapley.arrays import Floats, Ints
 from localshapley.report.sections.base import Context, Section
 from localshapley.valuation import Valuation
-from localshapley.wording import duration
+from localshapley.wording import duration, kinds
 
 
 class How(Section):
@@ -33,23 +33,24 @@ def _facts(v: Valuation) -> dict[str, str]:
         if not v.stderr.any()
         else f"sampled; the standard errors together are {v.relative_error:.1%} of the values"
     )
+    tests = kinds(v.unit)[1]
     return {
         "Model": v.model,
-        "Score": f"{v.score}, summed over {len(v.support_sizes):,} test rows",
-        "Support of a test row": f"{v.support}: {_sizes(v.support_sizes)}",
+        "Score": f"{v.score}, summed over {len(v.support_sizes):,} {tests}",
+        f"Support of a {tests[:-1]}": f"{v.support}: {_sizes(v.support_sizes, v.unit)}",
         "Method": v.method,
         "Precision": error,
         "Stopped": v.stopped,
         "Trained by": v.cost.trainer,
         "Trainings": f"{v.cost.trainings:,} in {duration(v.cost.seconds)}",
         "Sum of all values": f"{v.values.sum():.4g}",
-        "Below, at and above zero": f"{_signs(v.values)} rows",
+        "Below, at and above zero": f"{_signs(v.values)} {v.unit}s",
     }
 
 
-def _sizes(sizes: Ints) -> str:
+def _sizes(sizes: Ints, unit: str) -> str:
     low, high = int(sizes.min()), int(sizes.max())
-    return f"{high} rows each" if low == high else f"{low} to {high} rows, median {np.median(sizes):g}"
+    return f"{high} {unit}s each" if low == high else f"{low} to {high} {unit}s, median {np.median(sizes):g}"
 
 
 def _signs(values: Floats) -> str:

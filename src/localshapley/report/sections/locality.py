@@ -51,6 +51,6 @@ def _facts(gap: LocalityGap) -> dict[str, str]:
     size, noise = f"{gap.gap:.1%} ± {gap.gap_stderr:.1%} of the size of the values", f"{gap.noise:.1%}"
     return {
         "Gap": f"{size}; sampling noise alone would show {noise}",
-        "Rank correlation": f"{gap.rank_correlation:.3f} ± {gap.rank_correlation_stderr:.3f}",
+        "Rank correlation": f"{gap.rank_correlation:.3f} ± {gap.rank_correlation_stderr:.3f} (± is one standard error)",
         "Checked on": f"{len(gap.tests)} {gap.tested}, {gap.permutations:,} permutations, {gap.trainings:,} trainings",
     }

@@ -10,6 +10,7 @@ from localshapley.report import charts
 from localshapley.report.bins import bins_of_counts, table_of_bins
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table
+from localshapley.wording import kinds, one
 
 
 class Supports(Section):
@@ -22,18 +23,21 @@ class Supports(Section):
 
     def summarise(self, context: Context) -> dict[str, Any]:
         v = context.valuation
-        return {"supports": bins_of_counts(v.support_sizes), "reach": bins_of_counts(v.n_tests)}
+        return {"unit": v.unit, "supports": bins_of_counts(v.support_sizes), "reach": bins_of_counts(v.n_tests)}
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
+        players, tests = kinds(summary["unit"])
         return {
-            "supports": table_of_bins(summary["supports"], "test rows"),
-            "reach": table_of_bins(summary["reach"], "training rows"),
+            "supports": table_of_bins(summary["supports"], tests),
+            "reach": table_of_bins(summary["reach"], players),
         }
 
     def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
+        unit = summary["unit"]
+        players, tests = kinds(unit)
         words = {
-            "supports": ("Support sizes", "rows in the support of a test row", "test rows"),
-            "reach": ("Test rows", "test rows that a training row can matter to", "training rows"),
+            "supports": ("Support sizes", f"{unit}s in the support of a {tests[:-1]}", tests),
+            "reach": (tests.capitalize(), f"{tests} that {one(players[:-1])} can matter to", players),
         }
         return {
             name: charts.histogram(**summary[name], label=label, across=across, up=up, whole=True)

@@ -17,6 +17,8 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Column, Table, any_column, as_table, extra, number_column, text, text_column
 
 MAX_ROWS = 500
+FEW = 30
+"""Characters of a neighbour's name in a list of them."""
 EVIDENCE = ("p wrong", "suspicion", "agreement", "value", "std. error", "owner")
 """Columns that speak for or against a suspect, where they are there."""
 
@@ -67,7 +69,7 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
     known = bool((places >= 0).all())
     return as_table(
         [
-            text_column(rows.name, suspects.index),
+            rows.names(places) if known else text_column(rows.name, suspects.index),
             *(rows.images(places) if known else []),
             *([_decisions(len(suspects))] if undecided else []),
             *([number_column("p wrong", suspects["p_wrong"], decimals=2)] if "p_wrong" in suspects else []),
@@ -78,9 +80,14 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
             *rows.values(suspects["value"], suspects["stderr"]),
             *(rows.owners(places) if known else []),
             *(rows.features(places) if known else []),
-            extra(text_column("neighbours against", [", ".join(map(text, ids)) for ids in suspects["neighbours"]])),
+            extra(_neighbours(suspects["neighbours"])),
         ]
     )
+
+
+def _neighbours(found: pd.Series) -> Column:
+    """A column of lists of names."""
+    return {"name": "neighbours against", "kind": "text"}, [", ".join(text(name, FEW) for name in ids) for ids in found]
 
 
 def _decisions(n: int) -> Column:

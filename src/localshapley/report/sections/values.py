@@ -11,6 +11,7 @@ from localshapley.report.bins import bins_of_numbers, table_of_bins
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table
 from localshapley.valuation.errors import n_sure
+from localshapley.wording import kinds
 
 
 class Values(Section):
@@ -23,6 +24,7 @@ class Values(Section):
     def summarise(self, context: Context) -> dict[str, Any]:
         v = context.valuation
         return {
+            "unit": v.unit,
             "n_rows": len(v.values),
             "n_tests": len(v.support_sizes),
             "n_below": int((v.values < 0).sum()),
@@ -32,8 +34,9 @@ class Values(Section):
         }
 
     def tables(self, summary: dict[str, Any]) -> dict[str, Table]:
-        return {"histogram": table_of_bins(summary["histogram"], "training rows")}
+        return {"histogram": table_of_bins(summary["histogram"], kinds(summary["unit"])[0])}
 
     def charts(self, summary: dict[str, Any]) -> dict[str, Markup]:
-        drawn = charts.histogram(**summary["histogram"], label="Values", across="value", up="training rows")
+        players = kinds(summary["unit"])[0]
+        drawn = charts.histogram(**summary["histogram"], label="Values", across="value", up=players)
         return {"histogram": drawn}

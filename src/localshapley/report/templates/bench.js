@@ -42,6 +42,7 @@ function startBench({ make, show }, list, data) {
     const [name, label, suggested, contents, own, against, alike, far] = data.suspects[i];
     return [row, { row, name, label, suggested, contents, own, against, alike, far }];
   }));
+  const owns = new Set([...suspects.values()].map((suspect) => suspect.own));
   const byName = new Map([...suspects.values()].map((suspect) => [suspect.name, suspect]));
   const words = { keep: "keep", relabel: "relabel", drop: "drop" };
   const { target } = data, what = data.numbers ? "number" : "label";
@@ -242,7 +243,7 @@ function startBench({ make, show }, list, data) {
       ["this row", [suspect.own]], [data.numbers ? "nearest rows" : `nearest with another ${what}`, suspect.against], [`nearest with the same ${what}`, suspect.alike],
     ].filter(([, some]) => some.length);
     const every = groups.flatMap(([, some]) => some), lines = [];
-    const isSuspect = (z) => z !== suspect.own && byName.has(data.names[z]);
+    const isSuspect = (z) => z !== suspect.own && owns.has(z);
     const line = (name, cells) => make("tr", {}, Object.assign(make("th", { scope: "row", title: name }, name)), ...cells);
     if (data.images.length) lines.push(line("", every.map((z) => make("td", {}, make("img", { src: `data:image/png;base64,${data.images[z]}`, alt: `image of row ${data.names[z]}` })))));
     if (data.own.length) lines.push(line(target, every.map((z) => make("td", { dir: "auto", className: data.own[z] === suspect.label ? "" : "other" }, make("b", {}, data.own[z])))));

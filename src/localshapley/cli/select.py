@@ -14,6 +14,7 @@ from localshapley.cli.options import ListOut, RawCsv, Run, SavedValues, takes_gr
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import (
     about,
+    comparing_as_given,
     end,
     explaining_preparation,
     guarded_in_words,
@@ -131,7 +132,7 @@ def _by_gain(
     data = loaded(run, output)
     asked = problem(run, data)
     del asked["owners"]
-    with explaining_preparation(run):
+    with explaining_preparation(run), comparing_as_given(run, data):
         found = ls.select(
             **asked,
             n=whole_or_share(n),

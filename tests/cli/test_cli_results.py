@@ -126,11 +126,37 @@ class TestSuspectsAndSelect:
         assert [row["row"] for row in document["copies"]["groups"]][:2] == ["p030", "p031"]
         assert document["copies"]["outliers"][0]["row"] == "p050"
         shown = command("value", *words, "--report", "r.html", "--no-curves").stdout
-        assert "note     2 rows in 1 group are equal in every column but differ in their labels (row p030 has" in shown
-        assert "(test row 4 equals row p060)" in " ".join(document["notes"])
+        assert (
+            "note     2 rows in 1 group are equal in every column of train.csv besides 'species', 'plant', 'garden' "
+            "but differ in their labels (row p030 has"
+        ) in shown
+        assert "(test row 4 equals row p060 in every column of train.csv" in " ".join(document["notes"])
         assert "outliers: 1 row is far from all others (row p050: " in shown
         assert "contradictions: " not in shown
         assert "Copies and outliers" in (tmp_path / "r.html").read_text()
+
+    @pytest.mark.parametrize("way", [["--cv", "3"], ["--test", "test.csv"], ["--no-prepare", "--cv", "3"]])
+    def test_rows_that_differ_in_a_column_that_preparation_leaves_out_are_no_copies(self, answer, tmp_path, way):
+        rng = np.random.default_rng(0)
+        table = pd.DataFrame({"x": rng.normal(size=60), "z": rng.normal(size=60), "who": rng.choice(["a", "b"], 60)})
+        table.loc[30:, ["x", "z"]] = table.loc[:29, ["x", "z"]].to_numpy()  # twins, of which some have other names
+        table.insert(0, "name", [f"passenger number {row}" for row in range(60)])
+        if "--no-prepare" in way:
+            table["name"] = np.arange(60)
+        table.to_csv(tmp_path / "twins.csv", index=False)
+        table.iloc[::7].assign(name="nobody").to_csv(tmp_path / "test.csv", index=False)
+        where = ["twins.csv", "-t", "who", *way, "--no-check"]
+        differing = answer("suspects", *where)
+        assert not {"copies", "contradictions", "leakage"} & differing["copies"]["lines"].keys()
+        assert not [note for note in differing["notes"] if "equal" in note or "cop" in note]
+        table.loc[33, "name"] = table.loc[3, "name"]
+        table.loc[[3, 33], "who"] = ["a", "b"]
+        table.to_csv(tmp_path / "twins.csv", index=False)
+        lines = answer("suspects", *where)["copies"]["lines"]
+        assert lines["copies"] == (
+            "1 of 60 rows repeats an earlier row in every column of twins.csv besides 'who' (row 33 equals row 3)."
+        )
+        assert "are equal in every column of twins.csv besides 'who' but differ" in lines["contradictions"]
 
     def test_select(self, answer, kept, tmp_path):
         chosen = answer("select", *kept, "-n", 12, "--balance", "equal", "-o", "best.csv")

@@ -11,7 +11,7 @@ import localshapley as ls
 from localshapley.cli.data import Data
 from localshapley.cli.options import Run
 from localshapley.cli.output import Output, as_records
-from localshapley.cli.valuing import arguments
+from localshapley.cli.valuing import arguments, comparing_as_given
 from localshapley.errors import LocalShapleyError
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ MAX_ROWS = 5_000
 """What acting on suspects is worth is measured by default for up to so many rows, which takes seconds."""
 
 
-def find_copies(data: Data) -> Copies:
-    """Copies, contradictions and outliers among the rows as the model gets them."""
-    return ls.tasks.copies(data.X, data.y, data.X_test, data.y_test)
+def find_copies(run: Run, data: Data) -> Copies:
+    """Copies, contradictions and outliers among the rows as they are in the file."""
+    rows, test_rows = data.as_in_the_files
+    with comparing_as_given(run, data):
+        return ls.tasks.copies(rows, data.y, test_rows, data.y_test)
 
 
 def lines_on_copies(copies: Copies, notes: list[str]) -> list[str]:
@@ -47,7 +49,7 @@ def checked(
     saved: bool,
 ) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """What `suspects` says besides the list, as lines, for its document and for a report."""
-    copies = find_copies(data)
+    copies = find_copies(run, data)
     given = partial(of_run, run, data, valuation if saved else None)
     mending = worth(given, data.numbers, valuation, found, output, n=n, check=check)
     lines = ([] if mending is None else [f"worth: {mending.sentence}"]) + lines_on_copies(copies, valuation.notes)

@@ -41,6 +41,8 @@ class Data:
         How columns were prepared, in words.
     table : DataFrame
         All rows and columns of the file, under the names of the rows, in its order.
+    test_rows : DataFrame or None
+        The test rows as they are in their file, with those columns of `rows` that are there.
     prepared : bool
         Whether the columns were prepared.
     """
@@ -54,6 +56,7 @@ class Data:
     regression: bool
     preparation: list[str]
     table: pd.DataFrame
+    test_rows: pd.DataFrame | None
     prepared: bool = True
 
     @property
@@ -62,6 +65,11 @@ class Data:
         import pandas as pd
 
         return pd.Series(self.y, index=self.X.index, name="target")
+
+    @property
+    def as_in_the_files(self) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+        """Training and test rows as they are in their files, with the columns that both have."""
+        return (self.rows, None) if self.test_rows is None else (self.rows[self.test_rows.columns], self.test_rows)
 
     @cached_property
     def numbers(self) -> Floats:
@@ -124,7 +132,9 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
         X_test = None if prepared.X_test is None else pd.DataFrame(prepared.X_test, columns=prepared.names)
         steps = prepared.steps
     notes += _about_target(train[run.target], y, regression, run)
-    return Data(rows, X, y, X_test, y_test, owner, regression, steps + notes, table, prepared=not run.no_prepare)
+    in_file = None if test_rows is None else test_rows.reset_index(drop=True)
+    notes = steps + notes
+    return Data(rows, X, y, X_test, y_test, owner, regression, notes, table, in_file, prepared=not run.no_prepare)
 
 
 def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: Run) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 
 import localshapley as ls
 from localshapley.cli.folder import arguments_of_folder
 from localshapley.cli.options import Run, takes_groups
 from localshapley.cli.output import Output
-from localshapley.cli.valuing import arguments, explaining_preparation, loaded
+from localshapley.cli.valuing import arguments, comparing_as_given, explaining_preparation, loaded
 
 
 @takes_groups
@@ -16,10 +17,12 @@ def plan(run: Run, output: Output) -> None:
     """Show what `value` with the same options would cost, before you run it."""
     if run.train.is_dir():
         given, preparation = arguments_of_folder(run, output)
+        as_given: AbstractContextManager[None] = nullcontext()
     else:
         data = loaded(run, output)
         given, preparation = {**arguments(run, data), "progress": not output.quiet}, data.preparation
-    with explaining_preparation(run):
+        as_given = comparing_as_given(run, data)
+    with explaining_preparation(run), as_given:
         found = ls.plan(**given)
     levels = found.levels
     names = ("n_rows", "n_tests", "model", "score", "support", "method", "chosen", "trainer", "notes")

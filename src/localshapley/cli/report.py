@@ -134,6 +134,7 @@ def _of_rows(
 
 def _checked(valuation: ls.Valuation, of_rows: dict[str, Any], output: Output, check: bool | None) -> dict[str, Any]:
     """Copies among the rows, and what acting on the suspects is worth, if the model is one that is known by name."""
+    from localshapley.inputs.copies import AsGiven, comparing
     from localshapley.inputs.preparing import prepare
 
     X, y = prepare(of_rows["rows"]).X, of_rows["y"]
@@ -145,4 +146,5 @@ def _checked(valuation: ls.Valuation, of_rows: dict[str, Any], output: Output, c
         output,
         check=check,
     )
-    return {"copies": ls.tasks.copies(of_rows["rows"], y), "mending": mending}
+    with comparing(AsGiven(of_rows["rows"], None, f" of {of_rows['file'].name} that was valued")):
+        return {"copies": ls.tasks.copies(of_rows["rows"], y), "mending": mending}

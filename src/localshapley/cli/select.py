@@ -14,6 +14,7 @@ from localshapley.cli.options import ROWS, ListOut, RawCsv, Run, SavedValues, ta
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import (
     about,
+    comparing_as_given,
     end,
     explaining_preparation,
     guarded_in_words,
@@ -136,7 +137,7 @@ def _by_gain(
     data = loaded(run, output)
     asked = problem(run, data)
     del asked["owners"]
-    with explaining_preparation(run):
+    with explaining_preparation(run), comparing_as_given(run, data):
         found = ls.select(
             **asked,
             n=n,

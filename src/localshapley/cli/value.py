@@ -167,7 +167,7 @@ def _write_report(
     copies = None
     if valuation.unit == "row":
         suspects, _ = judged(valuation, data.y, data.numbers)
-        copies = find_copies(data)
+        copies = find_copies(run, data)
         of_rows = {
             **shown_rows(run, data),
             "suspects": suspects,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import MISSING, Field, asdict, fields, replace
 from importlib import import_module
 from inspect import isabstract, isroutine
@@ -74,11 +74,11 @@ def solution(run: Run) -> dict[str, Any]:
 
 def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data: None) -> tuple[Data, ls.Valuation]:
     """Read the data, check it and value its rows; an interruption leaves what is known so far."""
-    data = loaded(run, output)
-    check(data)
     from localshapley.valuation import Digests
 
-    with telling_what_is_kept(run, output), explaining_preparation(run):
+    data = loaded(run, output)
+    check(data)
+    with telling_what_is_kept(run, output), explaining_preparation(run), comparing_as_given(run, data):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
     if valuation.unit != "row":
         return data, replace(valuation, digests=None)
@@ -115,6 +115,16 @@ def explaining_preparation(run: Run) -> Iterator[None]:
             "for each category; a pipeline that prepares the table itself needs --no-prepare."
         )
         raise RefusedByModelError(f"{error} {given}") from error
+
+
+def comparing_as_given(run: Run, data: Data) -> AbstractContextManager[None]:
+    """Look for copies among the rows as they are in the file: names that the model does not get count, too."""
+    from localshapley.inputs.copies import AsGiven, comparing  # heavy
+
+    rows, test_rows = data.as_in_the_files
+    left_out = [name for name in data.rows.columns if name not in rows.columns]  # which test rows lack
+    left_out += [name for name in (run.target, run.id, run.owner, *(run.drop or [])) if name is not None]
+    return comparing(AsGiven(rows, test_rows, f" of {run.train.name} besides {', '.join(map(repr, left_out))}"))
 
 
 def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:

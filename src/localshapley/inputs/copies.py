@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,48 @@ PAIRS_DRAWN = 2000
 """Pairs of rows by which it is estimated how often rows are equal by chance."""
 CHANCE = 0.5
 """If chance explains this share of the equal pairs, equal rows are no copies."""
+
+
+@dataclass(frozen=True)
+class AsGiven:
+    """Rows as they were before they were prepared for a model: these are compared, for preparation leaves columns out.
+
+    Attributes
+    ----------
+    rows, test_rows : DataFrames
+        `test_rows` is None where there are none.
+    columns : str
+        Which columns these are, in words that follow "in every column".
+    """
+
+    rows: Any
+    test_rows: Any
+    columns: str
+
+
+_AS_GIVEN: ContextVar[AsGiven | None] = ContextVar("rows as they were given", default=None)
+
+
+@contextmanager
+def comparing(given: AsGiven) -> Iterator[None]:
+    """Compare these rows in place of those that models get."""
+    token = _AS_GIVEN.set(given)
+    try:
+        yield
+    finally:
+        _AS_GIVEN.reset(token)
+
+
+def compared(X: Any, X_test: Any) -> tuple[Any, Any]:
+    """The rows among which copies are looked for: those that models get, or what these were prepared from."""
+    given = _AS_GIVEN.get()
+    return (X, X_test) if given is None else (given.rows, given.test_rows)
+
+
+def in_which_columns() -> str:
+    """Where rows are equal, in words."""
+    given = _AS_GIVEN.get()
+    return "in every column" + ("" if given is None else given.columns)
 
 
 def any_equal(*digests: Masks) -> bool:
@@ -91,8 +136,8 @@ def say_seen(group: Ints, n_rows: int, name: Callable[[int], str]) -> str:
     which, them = ("is a copy of a training row", "it") if len(leaks) == 1 else ("are copies of training rows", "them")
     return (
         f"{len(leaks):,} of {len(seen):,} test rows {which} ({name(n_rows + leaks[0])} equals {name(seen[leaks[0]])}"
-        f"{', ...' * (len(leaks) > 1)}): the model has seen {them}, which flatters scores. Leave {them} out, unless "
-        "new rows will repeat old ones as often."
+        f"{_where_prepared()}{', ...' * (len(leaks) > 1)}): the model has seen {them}, which flatters scores. Leave "
+        f"{them} out, unless new rows will repeat old ones as often."
     )
 
 
@@ -112,7 +157,7 @@ def say_seen_in_folds(group: Ints, seen: AnyArray, name: Callable[[int], str], *
     )
     return (
         f"{len(rows):,} of {len(group):,} rows {'has' if len(rows) == 1 else 'have'} {where} ({name(first)} equals "
-        f"{name(other)}{', ...' * (len(rows) > 2)}), which flatters scores; {remedy}."
+        f"{name(other)}{_where_prepared()}{', ...' * (len(rows) > 2)}), which flatters scores; {remedy}."
     )
 
 
@@ -126,7 +171,12 @@ def say_contradicted(group: Ints, labels: AnyArray, name: Callable[[int], str]) 
     one, two = labels[[first, other]].tolist()
     n_groups = len(np.unique(group[rows]))
     return (
-        f"{len(rows):,} rows in {n_groups:,} group{'s' * (n_groups > 1)} are equal in every column but differ in their "
-        f"labels ({name(first)} has {one!r}, {name(other)} has {two!r}{', ...' * (len(rows) > 2)}): "
+        f"{len(rows):,} rows in {n_groups:,} group{'s' * (n_groups > 1)} are equal {in_which_columns()} but differ in "
+        f"their labels ({name(first)} has {one!r}, {name(other)} has {two!r}{', ...' * (len(rows) > 2)}): "
         "labels are wrong there, or the columns cannot tell these rows apart. Look at them first."
     )
+
+
+def _where_prepared() -> str:
+    """In which columns rows are equal, where models get others."""
+    return "" if _AS_GIVEN.get() is None else f" {in_which_columns()}"

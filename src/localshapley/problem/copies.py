@@ -9,6 +9,7 @@ import numpy as np
 from localshapley.inputs.copies import (
     any_equal,
     are_coarse,
+    compared,
     groups_of,
     is_seen_in_folds,
     is_shared,
@@ -26,14 +27,16 @@ def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[
     The arguments are what the user gave, and what was made of it. Rows that are equal because columns take few values
     are no copies.
     """
-    task, digests = checked.task, [checked.digests().rows]
+    task = checked.task
+    rows, X_test = compared(X, X_test)
+    digests = [checked.digests().rows if rows is X else digest_cells(rows)]
     n_rows = len(digests[0])
     digests += [] if X_test is None else [digest_cells(X_test)]
     if not any_equal(*digests):
         return []
     group = groups_of(*digests)
     shared = is_shared(group)
-    if are_coarse(group, X):
+    if are_coarse(group, rows):
         return []
 
     def name(row: int) -> str:

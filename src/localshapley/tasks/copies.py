@@ -16,6 +16,7 @@ from localshapley.errors import InvalidArgumentError, warn
 from localshapley.inputs.copies import (
     are_coarse,
     groups_of,
+    in_which_columns,
     is_contradicted,
     is_shared,
     say_contradicted,
@@ -267,15 +268,15 @@ def _say_repeated(rows: _Rows, equal: Ints) -> str:
         return ""
     original = int(np.argmax(equal == equal[repeated[0]]))
     return (
-        f"{len(repeated):,} of {len(equal):,} rows {'repeats' if len(repeated) == 1 else 'repeat'} an earlier row in "
-        f"every column ({rows.name(repeated[0])} equals {rows.name(original)}{', ...' * (len(repeated) > 1)})."
+        f"{len(repeated):,} of {len(equal):,} rows {'repeats' if len(repeated) == 1 else 'repeat'} an earlier row "
+        f"{in_which_columns()} ({rows.name(repeated[0])} equals {rows.name(original)}{', ...' * (len(repeated) > 1)})."
     )
 
 
 def _say_coarse(equal: Ints) -> str:
     return (
-        f"{int(is_shared(equal).sum()):,} of {len(equal):,} rows equal another in every column, but the columns take "
-        "so few values that chance brings about as many: these are no copies."
+        f"{int(is_shared(equal).sum()):,} of {len(equal):,} rows equal another {in_which_columns()}, but the columns "
+        "take so few values that chance brings about as many: these are no copies."
     )
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
-Singles: TypeAlias = NDArray[np.float32]  # where precision does not matter
+Singles: TypeAlias = NDArray[np.floating[Any]]  # of 32 bits where precision does not matter, see `singles`
 Ints: TypeAlias = NDArray[np.int64]  # offsets, counts
 Indices: TypeAlias = NDArray[np.int32]  # players, test rows, games
 Masks: TypeAlias = NDArray[np.uint64]
 AnyArray: TypeAlias = NDArray[Any]
+SMALL = 1e-15
 A = TypeVar("A", bound=AnyArray)
 
 # Arrays that belong together travel as plain tuples: the cache of compiled code holds the classes of named ones, and
@@ -34,6 +35,17 @@ Two random words for each player; a hash table of the rows, and their keys, whic
 each row, the folds that drew it (one bit each, negative where it was sure to be drawn), and the game that drew it
 last.
 """
+
+
+def singles(numbers: AnyArray, order: Literal["K", "C"] = "K") -> Singles:
+    """The numbers in 32 bits, or as they are where these have no room for their squares, or nearly none.
+
+    >>> singles(np.array([0.5, 2.0])).dtype, singles(np.array([0.5, 1e40])).dtype, singles(np.array([1e-40])).dtype
+    (dtype('float32'), dtype('float64'), dtype('float64'))
+    """
+    largest = max(float(numbers.max(initial=0.0)), -float(numbers.min(initial=0.0)))
+    has_room = largest == 0 or SMALL <= largest <= 1 / SMALL
+    return numbers.astype(np.float32 if has_room else np.float64, order=order)
 
 
 def as_column(given: Any) -> AnyArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localshapley.arrays import Floats, Indices, Ints, Lists, Singles
+from localshapley.arrays import Floats, Indices, Ints, Lists, Singles, singles
 
 MOST = 64
 """Bundles: standard errors from so many are known to a tenth."""
@@ -96,8 +96,7 @@ class Bundles:
             noise = (((apart[0] - apart[-1]) / 2) ** 2).sum(axis=0) if by_draws is None else by_draws
             known = (seen - noise) / (1 - (self.share**2).sum())
         scale = np.sqrt(np.divide(np.maximum(known, 0.0), seen, out=np.zeros_like(seen), where=seen > 0))
-        columns: Singles = (mean * scale).T.astype(np.float32, order="C")
-        return columns
+        return singles((mean * scale).T, order="C")
 
 
 def squares(columns: Singles) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
 
-from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets
+from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets, singles
 from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
@@ -210,7 +210,7 @@ def _known(valuation: Valuation, before: Origin, problem: RowsProblem) -> Known:
     share = _kept_share(matrix, before.apart, graph, np.where(np.repeat(kept, graph.support_sizes), apart, np.nan), row)
     variance = np.where(row >= 0, share * valuation.stderr[row] ** 2, graph.values(apart**2))
     spread = None if valuation.spread is None else valuation.spread[row] * np.sqrt(share)[:, None]
-    return Known(graph, kept, by_test, apart, variance, None if spread is None else spread.astype(np.float32))
+    return Known(graph, kept, by_test, apart, variance, None if spread is None else singles(spread))
 
 
 def _sums_of_digests(indptr: Ints, players: AnyArray, rows: Masks) -> Masks:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+from math import comb
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.neighbors import RadiusNeighborsClassifier, RadiusNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import localshapley as ls
 from localshapley.problem.posing import pose
@@ -42,7 +47,7 @@ class TestClosedForm:
     @pytest.mark.parametrize("seed", range(3))
     @pytest.mark.parametrize("model", [CLASSIFIER, REGRESSOR], ids=["classes", "numbers"])
     def test_values_are_those_of_all_coalitions(self, model, seed):
-        """Of rows near and far: far rows of one class predict it, by the convention for one class."""
+        """Of rows near and far."""
         X, y, X_test, y_test = IRIS if model is CLASSIFIER else DIABETES
         rows = np.random.default_rng(seed).choice(len(y), 8, replace=False)
         data = X[rows], y[rows], X_test[seed : seed + 4], y_test[seed : seed + 4]
@@ -69,6 +74,62 @@ class TestClosedForm:
         for model, score in ((CLASSIFIER, "accuracy"), (RadiusNeighborsClassifier(weights="distance"), "confidence")):
             with pytest.raises(ls.InvalidArgumentError, match="closed-form"):
                 ls.value(*IRIS, model=model, score=score, **settings)
+
+
+def by_definition(X, y, X_test, y_test, radius):
+    """Shapley values if scikit-learn predicts, and nothing is learnt where it says that nobody is near."""
+    n, classes, values = len(y), np.unique(y), np.zeros(len(y))
+
+    def score(coalition):
+        out = np.full(len(y_test), 1 / len(classes))
+        if coalition:
+            model = RadiusNeighborsClassifier(radius).fit(X[coalition], y[coalition])
+            for t, x in enumerate(X_test):
+                try:
+                    found = dict(zip(model.classes_.tolist(), model.predict_proba([x])[0].tolist(), strict=True))
+                    out[t] = found.get(y_test[t], 0.0)
+                except ValueError:  # no neighbours found
+                    continue
+        return out.sum()
+
+    known = {c: score(list(c)) for k in range(n + 1) for c in combinations(range(n), k)}
+    for c, v in known.items():
+        for z in range(n):
+            if z not in c:
+                values[z] += (known[tuple(sorted((*c, z)))] - v) / (n * comb(n - 1, len(c)))
+    return values
+
+
+@pytest.mark.filterwarnings("ignore")
+class TestOneClassFarAway:
+    """Rows of one class predict it where they are near; where nobody is, nothing is known, as with rows of several."""
+
+    X, Y = np.array([[0.0], [0.4], [0.5], [1.3], [3.0], [3.1], [9.0]]), np.array([0, 0, 1, 1, 0, 0, 1])
+    X_TEST, Y_TEST = np.array([[0.1], [2.5], [6.0]]), np.array([0, 0, 1])
+    DATA, MODEL = (X, Y, X_TEST, Y_TEST), RadiusNeighborsClassifier(1.0)
+    WAYS = (MODEL, ls.models.Estimator(MODEL), make_pipeline(FunctionTransformer(), MODEL))
+
+    def test_values_are_those_by_definition(self):
+        expected = by_definition(*self.DATA, 1.0)
+        assert np.abs(expected).max() > 0.1
+        np.testing.assert_allclose(ls.baselines.threshold_knn_shapley(*self.DATA, radius=1.0).values, expected)
+        everyone = ls.supports.Everything()
+        for model in self.WAYS:
+            for method in ("exact", "auto"):
+                found = ls.value(*self.DATA, model=model, support=everyone, method=method)
+                np.testing.assert_allclose(found.values, expected, atol=1e-12)
+        np.testing.assert_allclose(ls.value(*self.DATA, model=self.MODEL).values, expected, atol=1e-12)  # within 1.0
+
+    def test_there_is_no_gap(self):
+        for model in self.WAYS[:2]:
+            gap = ls.locality_gap(*self.DATA, model=model, support=ls.supports.Radius(1.0), budget=200)
+            assert gap.gap == 0
+            assert np.abs(gap.global_).max() > 0.1
+
+    def test_another_label_for_outliers_is_asked_too(self):
+        model = RadiusNeighborsClassifier(1.0, outlier_label=1)
+        v = ls.value(*self.DATA, model=model, support=ls.supports.Everything(), method="exact", per_test=True)
+        assert v.per_test.toarray()[2].sum() == pytest.approx(1 - 1 / 2)  # nobody is near: scikit-learn says 1, rightly
 
 
 def test_other_settings_use_scikit_learn():

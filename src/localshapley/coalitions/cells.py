@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from localshapley.arrays import Floats, Indices, Ints, Singles, offsets
+from localshapley.arrays import Floats, Indices, Ints, Singles, offsets, singles
 from localshapley.games import SupportGraph
 
 
@@ -49,7 +49,7 @@ class Cells:
         cell = np.repeat(starts[:-1][merged], n_tests) + self._cell[place + np.arange(len(place))]
         summed = np.bincount(cell, weights=scores[of_test], minlength=starts[-1])
         self._first.append(self._first[-1][-1] + starts[1:])
-        self._parts.append(summed.astype(np.float32))
+        self._parts.append(singles(summed))
 
     def gather(self) -> None:
         """Join what came in."""

@@ -14,7 +14,7 @@ from localshapley.arrays import AnyArray, Ints, as_column
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.answers import check_answer
 from localshapley.inputs.indexes import check_order, index_of, notes_on_names
-from localshapley.inputs.numbers import check_size
+from localshapley.inputs.numbers import LARGEST_AMOUNT, check_size
 
 MANY_NUMBERS = 50
 """Whole numbers with up to this many different values are classes, with more they are amounts."""
@@ -222,7 +222,9 @@ def as_amounts(name: str, y: AnyArray) -> AnyArray:
     if not np.isfinite(numbers).all():
         where = int(np.flatnonzero(~np.isfinite(numbers))[0])
         raise InvalidArgumentError(f"{name} is infinite at row {where}; drop or clip it.")
-    check_size(name, numbers)
+    check_size(
+        name, numbers, most=LARGEST_AMOUNT, powers="squared, as errors are, and squared again for the errors of values"
+    )
     return numbers
 
 

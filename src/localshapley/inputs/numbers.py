@@ -12,6 +12,8 @@ from localshapley.inputs.threads import in_threads
 
 LARGEST = 1e150
 """Sums of squares of numbers up to this are finite, however many there are."""
+LARGEST_AMOUNT, LARGEST_SCORE = 1e30, 1e62
+"""Of what a regressor predicts, and of scores: errors need sums of fourth powers of sums of scores."""
 
 
 AT_ONCE = 2**22
@@ -66,9 +68,15 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_size(
-    name: str, numbers: AnyArray, bounds: tuple[float, float] | None = None, *, may_vanish: bool = False
+    name: str,
+    numbers: AnyArray,
+    bounds: tuple[float, float] | None = None,
+    *,
+    may_vanish: bool = False,
+    most: float = LARGEST,
+    powers: str = "squared, as distances and errors are",
 ) -> None:
-    """Refuse numbers whose squares are too large, or all too small, for floating point: nothing could be measured.
+    """Refuse numbers whose powers are too large, or all too small, for floating point: nothing could be measured.
 
     `bounds` are their `extremes`, where they are known.
 
@@ -82,15 +90,15 @@ squared, as distances and errors are; divide it by a large number, or drop what 
         finite = np.isfinite(numbers)
         low, high = (float(f(initial=0.0, where=finite)) for f in (numbers.min, numbers.max))
     largest = max(high, -low)
-    if largest > LARGEST:
+    if largest > most:
         raise InvalidArgumentError(
-            f"{name} holds {largest:.3g}, and numbers beyond {LARGEST:g} overflow when they are squared, as distances "
-            "and errors are; divide it by a large number, or drop what is not a measurement."
+            f"{name} holds {largest:.3g}, and numbers beyond {most:g} overflow when they are {powers}; divide it by a "
+            "large number, or drop what is not a measurement."
         )
-    if not may_vanish and 0 < largest < 1 / LARGEST:
+    if not may_vanish and 0 < largest < 1 / most:
         raise InvalidArgumentError(
-            f"{name} holds nothing larger than {largest:.3g}, and numbers below {1 / LARGEST:g} vanish when they are "
-            "squared, as distances and errors are; multiply it by a large number."
+            f"{name} holds nothing larger than {largest:.3g}, and numbers below {1 / most:g} vanish when they are "
+            f"{powers}; multiply it by a large number."
         )
 
 

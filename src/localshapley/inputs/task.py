@@ -12,7 +12,7 @@ from localshapley import scores
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.inputs.data import Data, as_amounts, encode
-from localshapley.inputs.numbers import check_number
+from localshapley.inputs.numbers import LARGEST_SCORE, check_number
 from localshapley.scores import Score
 
 NOTHING, UNKNOWN = -1, -2
@@ -39,6 +39,8 @@ class Task:
         Score of the empty coalition on every test row; None follows the convention.
     seed : int
         Seed for estimators that leave their `random_state` open.
+    is_sure_alone : bool
+        Whether a model that has learnt one class predicts it with certainty; else it is asked.
     mean : float or None
         Mean of `y` over all rows, where these are only some of them.
     centre : array of shape (n_features,) or None
@@ -56,6 +58,7 @@ class Task:
     score: Score
     empty: float | None = None
     seed: int = 0
+    is_sure_alone: bool = True
     mean: float | None = None
     centre: Floats | None = None
     fold: str = ""
@@ -75,15 +78,16 @@ class Task:
         return np.empty(n if self.classes is None else (n, len(self.classes)))
 
     # Three conventions hold for every model. Nothing learnt (no row): every class is equally likely, a number is
-    # predicted by the mean of `y`, or the score is `empty`. One class learnt: it is predicted with certainty. No answer
-    # (a prediction that is NaN or infinite): as if nothing had been learnt.
+    # predicted by the mean of `y`, or the score is `empty`. One class learnt: it is predicted with certainty, unless a
+    # model may have no answer where no row is near. No answer (a prediction that is NaN or infinite, or whose score is
+    # too large to be computed with): as if nothing had been learnt.
 
     def outcomes(self, indptr: Ints, players: Indices) -> Ints:
         """What each coalition is known to learn: `NOTHING`, its class if it has only one, else `UNKNOWN`."""
         sizes = np.diff(indptr)
         out = np.where(sizes == 0, NOTHING, UNKNOWN)
         some = np.flatnonzero(sizes)
-        if self.codes is not None and len(some):
+        if self.codes is not None and self.is_sure_alone and len(some):
             codes = self.codes[players]
             lowest, highest = (extreme.reduceat(codes, indptr[some]) for extreme in (np.minimum, np.maximum))
             out[some] = np.where(lowest == highest, lowest, UNKNOWN)
@@ -126,10 +130,14 @@ class Task:
             alone = np.flatnonzero(outcome >= 0)
             prediction[alone] = 0
             prediction[alone, outcome[alone]] = 1
-        found = self.score(self.y_test[tests], prediction)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = self.score(self.y_test[tests], prediction)
         if self.empty is not None:
             found[nothing] = self.empty
-        return found, silent
+        beyond = ~(np.abs(found) <= LARGEST_SCORE) & (outcome == UNKNOWN)
+        if beyond.any():
+            found[beyond] = self.score_nothing_learnt(tests[beyond])
+        return found, silent | beyond
 
     def score_nothing_learnt(self, tests: Indices) -> Floats:
         """Score of the empty coalition."""
@@ -163,7 +171,15 @@ def _check_kinds(label: Any, unseen: Any) -> None:
 
 
 def make_task(
-    data: Data, *, classifies: bool, has_proba: bool, score: Any = None, empty: float | None = None, seed: int = 0
+    data: Data,
+    *,
+    classifies: bool,
+    has_proba: bool,
+    score: Any = None,
+    empty: float | None = None,
+    seed: int = 0,
+    is_sure_alone: bool = True,
+    least_classes: int = 2,
 ) -> tuple[Task, list[str]]:
     """Put data and score together; returns the task and what the user should know."""
     check_number("empty", empty, optional=True)
@@ -177,7 +193,7 @@ def make_task(
         raise InvalidArgumentError(
             "y mixes labels of different kinds, such as text and numbers; make them one kind, y.astype(str)."
         ) from None
-    if len(classes) == 1:
+    if len(classes) < least_classes:
         raise InvalidArgumentError(
             f"y holds one class only ({classes.tolist()[0]!r}); a classifier's rows are worth something only with "
             "two or more. Check the column, or use a regressor for numbers."
@@ -197,4 +213,4 @@ def make_task(
         notes.append(f"y_test holds labels that y does not have ({names}); they count as wrong whatever is learnt.")
         warn(notes[0])
     chosen = scores.resolve(score, "classifier", (classes, unseen), has_proba)
-    return Task(data.X, data.y, data.X_test, y_test, classes, codes, chosen, empty, seed), notes
+    return Task(data.X, data.y, data.X_test, y_test, classes, codes, chosen, empty, seed, is_sure_alone), notes

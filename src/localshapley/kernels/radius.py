@@ -1,9 +1,7 @@
 """Neighbours within a radius: predictions of coalitions, and exact values of all coalitions in closed form.
 
 A coalition predicts with its rows within the radius of a test row, as if these were a leaf of a tree that it refills.
-So the values are those of a leaf, and rows beyond the radius have none, but for one convention: rows of one class alone
-predict this class with certainty, however far away they are. In a random order of all rows that changes what happens
-while only far rows of one class have come: the first of them gains, and the first of the others loses.
+So the values are those of a leaf, and rows beyond the radius are worth nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, Lists, longest
-from localshapley.kernels.jit import kernel, part
+from localshapley.kernels.jit import kernel
 from localshapley.kernels.leaves import LeafLabels, clear, sum_up, value_of
 from localshapley.kernels.neighbours import TINY
 
@@ -69,7 +67,7 @@ def radius_values(
 ) -> None:
     """Exact values of the players of each test row's support; `distances` and `out` have an entry for each player."""
     inside = np.empty(longest(supports[0], tests.astype(np.int64)), dtype=np.int32)
-    room = inside, np.zeros(n_classes), np.zeros(n_classes, dtype=np.int64)
+    room = inside, np.zeros(n_classes)
     add_radius_values(supports, tests, distances, radius, labels, harmonic, room, out)
 
 
@@ -81,49 +79,22 @@ def add_radius_values(
     radius: float,
     labels: LeafLabels,
     harmonic: Floats,
-    room: tuple[Indices, Floats, Ints],
+    room: tuple[Indices, Floats],
     out: Floats,
 ) -> None:
-    """Write the values: the leaf of each test row, and what far rows of one class are worth."""
+    """Write the values: those of the leaf of each test row."""
     indptr, players = supports
-    amounts, codes, truths, _, _, _, nothing = labels
-    inside, by_class, far = room
+    inside, by_class = room
     for at in range(len(tests)):
         t = tests[at]
         n = 0
-        for k in range(len(far)):
-            far[k] = 0
         for i in range(indptr[t], indptr[t + 1]):
             if distances[i] <= radius:
                 inside[n] = players[i]
                 n += 1
-            elif not amounts:
-                far[codes[players[i]]] += 1
         own = tests[at : at + 1]
         sums = sum_up(inside[:n], own, labels, by_class)
-        others = 0.0
-        if not amounts:
-            others = loss_of_others(far, indptr[t + 1] - indptr[t], truths[t], nothing[t])
         for i in range(indptr[t], indptr[t + 1]):
-            out[i] = others
-            if distances[i] <= radius:
-                out[i] += value_of(players[i], n, sums, labels, harmonic, by_class)
-            elif not amounts:
-                k, size = codes[players[i]], indptr[t + 1] - indptr[t]
-                gain = (1.0 if k == truths[t] else 0.0) - nothing[t]
-                out[i] += gain / (size - far[k]) if size > far[k] else gain / size
+            near = distances[i] <= radius
+            out[i] = value_of(players[i], n, sums, labels, harmonic, by_class) if near else 0.0
         clear(own, labels, by_class)
-
-
-@part(error_model="numpy")
-def loss_of_others(far: Ints, size: int, truth: int, nothing: float) -> float:
-    """What a row loses for coming first after far rows of one class, summed over the classes.
-
-    It is one of `size - far[k]` rows, each of which is as likely to be first, unless no row of the class came before.
-    """
-    total = 0.0
-    for k in range(len(far)):
-        if 0 < far[k] < size:
-            gain = (1.0 if k == truth else 0.0) - nothing
-            total -= gain * (1 / (size - far[k]) - 1 / size)
-    return total

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Singles
+from localshapley.arrays import AnyArray, Floats, Singles, singles
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Method, Run
 from localshapley.methods.settings import Settings
@@ -217,10 +217,7 @@ class RestRun(Run):
         sign = np.random.default_rng(played.shape[0]).choice([-1.0, 1.0], played.shape[1])
         both = known + sign * played
         norm = np.linalg.norm(both, axis=1)
-        scaled: Singles = (both.T * np.divide(stderr, norm, out=np.zeros_like(stderr), where=norm > 0)).T.astype(
-            np.float32
-        )
-        return scaled
+        return singles((both.T * np.divide(stderr, norm, out=np.zeros_like(stderr), where=norm > 0)).T)
 
     def by_bundle(self) -> Floats | None:
         """Sums over the test rows of each bundle."""

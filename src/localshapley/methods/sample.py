@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Singles
+from localshapley.arrays import AnyArray, Floats, Singles, singles
 from localshapley.coalitions.cells import Cells
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
@@ -413,4 +413,4 @@ class SampleRun(Collecting):
         out[lonely] = np.random.default_rng([self._seed, len(self.rounds)]).choice([-1.0, 1.0], (len(lonely), N_SPREAD))
         norm[lonely] = np.sqrt(N_SPREAD)
         out *= np.divide(stderr, norm, out=np.zeros_like(norm), where=norm > 0)[:, None]
-        return out.astype(np.float32)
+        return singles(out)

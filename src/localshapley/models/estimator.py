@@ -93,6 +93,7 @@ class EstimatorTrainer(Trainer):
         self.n_jobs = n_processes(n_jobs)
         self.is_random = has_random_state(estimator)
         self.faster = _faster(estimator, self.n_jobs)
+        self.if_silent = "" if task.classes is not None else "where the model diverges, scale the columns of X, and y"
         self._estimator = prepared(estimator, task.seed, alone=True)
         final = final_step(self._estimator)
         if task.classes is not None and final.get_params(deep=False).get("classes", ()) is None:

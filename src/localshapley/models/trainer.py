@@ -31,7 +31,7 @@ class Counts:
     skipped : int
         Coalitions whose training raised an error that was to be skipped.
     silent : int
-        Predictions that were NaN or infinite, or that the model refused to make.
+        Predictions that were NaN, infinite or too large to be scored, or that the model refused to make.
     first_failure, first_skipped : str
     warnings : Counter
         Names of the warnings that fits gave, with their counts.
@@ -163,8 +163,9 @@ class Trainer(ABC):
         if counts.silent:
             remedy = f"; {self.if_silent}" if self.if_silent else ""
             found.append(
-                f"{counted(counts.silent, 'prediction')} {'was' if counts.silent == 1 else 'were'} missing, NaN or "
-                f"infinite and {'is' if counts.silent == 1 else 'are'} scored like the empty coalition{remedy}."
+                f"{counted(counts.silent, 'prediction')} {'was' if counts.silent == 1 else 'were'} missing, NaN, "
+                f"infinite or too large to be scored, and {'is' if counts.silent == 1 else 'are'} scored like the "
+                f"empty coalition{remedy}."
             )
         return found + [f"{counted(count, 'fit')} gave a {name}." for name, count in sorted(counts.warnings.items())]
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
+from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.data import known_table, read_data, read_table
 from localshapley.inputs.folds import Fold, make_folds
-from localshapley.inputs.model import fitting, gives_probabilities, takes_kernel
+from localshapley.inputs.model import final_step, fitting, gives_probabilities, takes_kernel
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
 from localshapley.models.fixed import Fixed
@@ -53,6 +54,7 @@ def check(
     score: Any = None,
     empty: float | None = None,
     seed: int = 0,
+    least_classes: int = 2,
 ) -> Checked:
     """Check rows, labels, model and score, and convert them to one form."""
     if cv is not None and (X_test is not None or y_test is not None):
@@ -87,6 +89,8 @@ def check(
         score=chosen.score if score is None else score,
         empty=empty,
         seed=seed,
+        is_sure_alone=not isinstance(final_step(estimator), RadiusNeighborsClassifier),
+        least_classes=least_classes,
     )
     notes = notes + more + data.notes
     return Checked(task, chosen, data.ids, notes, cache(lambda: Digests.of(known_table(X), y)), folds, oob)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from localshapley.arrays import singles
 from localshapley.stopping import Look
 from localshapley.valuation.parts import History
 
@@ -35,6 +36,6 @@ class Looks:
             return None
         return History(
             np.array([look.trainings for look in self._kept]),
-            np.array([look.values for look in self._kept], dtype=np.float32),
-            np.array([look.stderr for look in self._kept], dtype=np.float32),
+            singles(np.array([look.values for look in self._kept])),
+            singles(np.array([look.stderr for look in self._kept])),
         )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.arrays import Floats, Ints, Masks, Singles
+from localshapley.arrays import Floats, Ints, Masks, Singles, singles
 from localshapley.inputs.digests import digest_cells, digest_labels
 
 
@@ -146,7 +146,7 @@ class Origin:
 
     def sampled(self, halves: Floats, draws: float) -> Origin:
         """The same with what is known of the errors, from values by two halves of the draws."""
-        return replace(self, apart=((halves[0] - halves[1]) / 2).astype(np.float32), draws=draws)
+        return replace(self, apart=singles((halves[0] - halves[1]) / 2), draws=draws)
 
     def to_text(self) -> bytes:
         """The origin as a text for the header of a file."""

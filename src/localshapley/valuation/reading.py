@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Ints, Singles, offsets
+from localshapley.arrays import AnyArray, Floats, Ints, Singles, offsets, singles
 from localshapley.coalitions.exact import Levels
 from localshapley.inputs.memory import check_memory
 from localshapley.valuation.parts import Cost, Digests, History, Origin
@@ -263,7 +263,7 @@ def _singles(table: pa.Table, name: str, least: int = 1) -> Singles | None:
     if (lengths != lengths[0]).any() or lengths[0] < least:
         raise ValueError(f"its column {name!r} must hold lists of one length, at least {least}")
     _check_range(name, numbers)
-    return numbers.astype(np.float32).reshape(table.num_rows, -1)
+    return singles(numbers).reshape(table.num_rows, -1)
 
 
 def _history(table: pa.Table, meta: dict[bytes, bytes]) -> History | None:
@@ -290,7 +290,7 @@ def _origin(table: pa.Table, meta: dict[bytes, bytes], n_rows: int, n_tests: int
         raise ValueError("its origin has another number of rows")
     apart = _per_test(table, n_tests, "test_apart") if "test_apart" in table.column_names else None
     if apart is not None:
-        origin = replace(origin, apart=apart.data.astype(np.float32))
+        origin = replace(origin, apart=singles(apart.data))
     _check_range("origin", np.append(origin.nothing, origin.draws))
     _whole("origin", origin.folds, most=n_rows)
     return origin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Singles
+from localshapley.arrays import Floats, Singles, singles
 from localshapley.valuation.errors import errors_against, is_about_errors
 from localshapley.valuation.parts import Cost
 
@@ -57,8 +57,7 @@ def _of_seeds(apart: Floats, by_draws: Floats) -> Singles:
     n = len(apart)
     seen = (apart**2).sum(axis=0) / (n - 1)
     share = np.divide(np.maximum(seen - by_draws, 0.0), seen, out=np.zeros_like(seen), where=seen > 0)
-    columns: Singles = (apart * np.sqrt(share / (n * (n - 1)))).T.astype(np.float32, order="C")
-    return columns
+    return singles((apart * np.sqrt(share / (n * (n - 1)))).T, order="C")
 
 
 def _of_tests(runs: list[Valuation]) -> Singles | None:
@@ -79,8 +78,7 @@ def _of_draws(runs: list[Valuation]) -> Singles | None:
     found = sum(columns * sign for columns, sign in zip(known, signs, strict=True)) / len(runs)
     norm = np.linalg.norm(found, axis=1)
     wanted = np.sqrt(sum(run.stderr**2 for run in runs)) / len(runs)
-    scaled: Singles = (found.T * np.divide(wanted, norm, out=np.zeros_like(norm), where=norm > 0)).T.astype(np.float32)
-    return scaled
+    return singles((found.T * np.divide(wanted, norm, out=np.zeros_like(norm), where=norm > 0)).T)
 
 
 def _mean_matrix(runs: list[Valuation]) -> sparse.csr_array | None:

@@ -19,6 +19,7 @@ from localshapley.coalitions.batch import Batch, Coalitions
 from localshapley.compiling import Stopwatch
 from localshapley.errors import LocalShapleyError, TrainingError
 from localshapley.games import SupportGraph
+from localshapley.inputs.numbers import LARGEST_SCORE
 from localshapley.models.cluster import PATIENCE, on_cluster
 from localshapley.models.trainer import Trained, Trainer
 from localshapley.workers.away import Away
@@ -116,7 +117,7 @@ class Bench:
         """Have coalitions trained, all of them at once."""
         n_jobs = self.trainer.n_jobs
         if n_jobs == 1:
-            return self.trainer.train(coalitions)
+            return _checked(self.trainer.train(coalitions), coalitions, self.trainer.name)
         parts = coalitions.parts(4 * n_jobs)
         try:
             found = joblib.Parallel(n_jobs)(joblib.delayed(self.trainer.train)(part) for part in parts)
@@ -124,7 +125,7 @@ class Bench:
             if _is_lost_worker(error):
                 raise _died(error) from error
             raise
-        return Trained.joined(found, [len(part) for part in parts])
+        return _checked(Trained.joined(found, [len(part) for part in parts]), coalitions, self.trainer.name)
 
     def pace(self, graph: SupportGraph, seed: int, patience: float = 0.5) -> float:
         """Mean seconds of a training, over random coalitions of the supports; measured once, for about `patience`."""
@@ -198,9 +199,24 @@ def _pieces(schedule: Schedule, bench: Bench, sizer: BatchSizer) -> Iterator[Pie
 def _take_in(piece: Piece, outcome: Outcome, bench: Bench, sizer: BatchSizer) -> Scored:
     """Learn from what came of a piece, and keep it."""
     sizer.learn(outcome.n, piece.n_trainings, outcome.seconds)
+    _checked(outcome.trained, piece.todo, bench.trainer.name)
     if bench.memory is not None:
         bench.memory.keep(piece.todo, outcome.trained, outcome.seconds)
     return piece.scored(outcome.trained)
+
+
+def _checked(trained: Trained, coalitions: Coalitions, name: str) -> Trained:
+    """Refuse scores that are NaN, or too large for sums of their powers."""
+    wrong = np.flatnonzero(~(np.abs(trained.scores) <= LARGEST_SCORE))
+    if len(wrong):
+        c = int(np.searchsorted(coalitions.test_indptr, wrong[0], side="right")) - 1
+        raise TrainingError(
+            f"{name} gives a score of {trained.scores[wrong[0]]:.3g} to a coalition of "
+            f"{len(coalitions.coalition(c))} players on test row {coalitions.tests[wrong[0]]}, and scores beyond "
+            f"{LARGEST_SCORE:g} are too large to compute with; divide scores, or y, by a large number, or use another "
+            "score."
+        )
+    return trained
 
 
 def _in_workers(schedule: Schedule, bench: Bench) -> Iterator[Scored]:

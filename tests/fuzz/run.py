@@ -108,7 +108,7 @@ def tolerance(case: Case) -> float:
     """How far solvers may be apart: those of scikit-learn compute in float32 where the rows are."""
     X = case.rows[0]
     kinds = X.dtypes.tolist() if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
-    return 2e-4 if any(kind in (np.float16, np.float32) for kind in kinds) else 2e-6
+    return 2e-4 if any(kind == np.float32 for kind in kinds) else 2e-6
 
 
 def equal(what: str, one: Any, other: Any, close: float = 0.0) -> None:

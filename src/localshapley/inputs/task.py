@@ -39,8 +39,8 @@ class Task:
         Score of the empty coalition on every test row; None follows the convention.
     seed : int
         Seed for estimators that leave their `random_state` open.
-    mean : float or None
-        Mean of `y` over all rows, where these are only some of them.
+    guesses : array of shape (n_tests,) or None
+        What a regressor predicts for each test row that has learnt nothing, if not the mean of `y`.
     centre : array of shape (n_features,) or None
         Mean of `X` over all rows, where these are only some of them and the model subtracts it.
     """
@@ -54,13 +54,12 @@ class Task:
     score: Score
     empty: float | None = None
     seed: int = 0
-    mean: float | None = None
+    guesses: Floats | None = None
     centre: Floats | None = None
 
-    @property
-    def guess(self) -> float:
-        """What a regressor predicts that has learnt nothing: the mean of `y`."""
-        return float(self.y.mean()) if self.mean is None else self.mean
+    def guess(self, tests: Indices | Ints) -> Floats:
+        """What a regressor predicts for test rows that has learnt nothing."""
+        return np.full(len(tests), self.y.mean()) if self.guesses is None else self.guesses[tests]
 
     @property
     def n_outputs(self) -> int:
@@ -72,8 +71,9 @@ class Task:
         return np.empty(n if self.classes is None else (n, len(self.classes)))
 
     # Three conventions hold for every model. Nothing learnt (no row): every class is equally likely, a number is
-    # predicted by the mean of `y`, or the score is `empty`. One class learnt: it is predicted with certainty. No answer
-    # (a prediction that is NaN or infinite): as if nothing had been learnt.
+    # predicted by the mean of `y` (over the training rows of the test row's fold, if there are folds), or the score is
+    # `empty`. One class learnt: it is predicted with certainty. No answer (a prediction that is NaN or infinite): as if
+    # nothing had been learnt.
 
     def outcomes(self, indptr: Ints, players: Indices) -> Ints:
         """What each coalition is known to learn: `NOTHING`, its class if it has only one, else `UNKNOWN`."""
@@ -114,7 +114,7 @@ class Task:
         silent = ~answered & (outcome == UNKNOWN)
         nothing = silent | (outcome == NOTHING)
         if self.classes is None:
-            prediction[nothing] = self.guess
+            prediction[nothing] = self.guess(tests[nothing])
         else:
             prediction[nothing] = 0
             if self.score.source == "label":

@@ -130,6 +130,7 @@ def of_fold(task: Task, fold: Fold) -> Task:
         X_test=_safe_indexing(task.X, test),
         y_test=task.y[test] if task.codes is None else task.codes[test],
         codes=None if task.codes is None else task.codes[train],
+        guesses=None,
     )
 
 

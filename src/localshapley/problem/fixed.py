@@ -107,6 +107,8 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
             "(n_estimators) would judge them."
         )
         task = replace(task, X_test=_safe_indexing(task.X, np.flatnonzero(~seen)), y_test=task.y_test[~seen])
+        task = task if task.guesses is None else replace(task, guesses=task.guesses[~seen])
     tests = sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)
-    trials.append(as_trial(predict_out_of_bag(grown, tests), checked.task, tests))
+    # R² out of bag, as scikit-learn's `oob_score_`, compares with the mean of all rows.
+    trials.append(as_trial(predict_out_of_bag(grown, tests), replace(checked.task, guesses=None), tests))
     return task, [grown]

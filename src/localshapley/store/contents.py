@@ -47,7 +47,7 @@ class Contents(NamedTuple):
 def contents_of_task(task: Task, estimator: Any, trainer: str) -> Contents:
     """Contents of models that are trained on the rows of a task."""
     # What the empty coalition predicts may depend on all rows: a regressor takes their mean.
-    nothing = f"nothing {'' if task.classes is not None else repr(task.guess)}"
+    nothing = f"nothing {'' if task.classes is not None else describe(task.guess(np.arange(len(task.y_test))))}"
     return Contents(
         fingerprint(task, estimator, trainer),
         f"{on_one_line(estimator)}, {task.score.name}, {trainer}",

@@ -47,8 +47,8 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
 
     def contents() -> Contents:
         # A score depends on all rows, which grew the trees, and equal rows may be in different bags.
-        of_task = contents_of_task(task, model.estimator, trainer.name)
-        what = (of_task.fingerprint, of_task.rows, of_task.tests, checked.folds, checked.oob)
+        of_task = contents_of_task(task, model.estimator, trainer)
+        what = (of_task.fingerprint, of_task.rows, of_task.nothing, checked.folds, checked.oob)
         name = f"{model!r} {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
         return contents_by_name(name, task.X.shape[0], task.X_test.shape[0])
 

@@ -104,7 +104,7 @@ def value(
         that round.
     empty : float, optional
         Score of the empty coalition on every test row. By default every class is equally likely, and a
-        regressor predicts the mean of `y`.
+        regressor predicts the mean of `y`; with `cv`, that of the rows outside the test row's fold.
     seed : int, default=0
         The same arguments and seed give the same values, bit for bit.
     seeds : int, optional

@@ -9,10 +9,10 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, RepeatedKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -20,6 +20,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.inputs.folds import make_folds
+
+HALVES = [(np.array([3, 4, 5]), np.array([0, 1, 2])), (np.array([0, 1, 2]), np.array([3, 4, 5]))]
 
 
 @pytest.fixture(scope="module")
@@ -94,8 +96,12 @@ class TestCrossValidation:
             make_pipeline(StandardScaler(), KNeighborsClassifier(2)),
             DecisionTreeClassifier(random_state=0),
             SVC(),
+            KNeighborsRegressor(3),
+            Ridge(),
+            make_pipeline("passthrough", Ridge()),
+            ls.models.Refit(make_pipeline("passthrough", Ridge())),
         ],
-        ids=["knn", "pipeline", "tree", "svm"],
+        ids=["knn", "pipeline", "tree", "svm", "knn of numbers", "ridge", "pipeline of numbers", "refit of numbers"],
     )
     def test_is_the_sum_over_the_folds(self, iris, model):
         X, y = iris
@@ -125,6 +131,25 @@ class TestCrossValidation:
         v = ls.value(X, y, model=LinearRegression(), cv=5, support=ls.supports.Nearest(6), method="exact")
         assert np.argmin(v.values) == 7
         assert v.n_tests[7] > 0
+
+    @pytest.mark.parametrize("owners", [None, list("abaabb")], ids=["rows", "owners"])
+    def test_a_regressor_is_not_told_the_label_it_is_tested_on(self, owners):
+        """Nothing learnt predicts the mean of the rows outside the fold, in pipelines as without."""
+        X, y = np.array([[0], [1], [2], [0], [3], [4.0]]), np.array([1, 2, 4, 1, 9, 7.0])
+        settings = {"cv": HALVES, "support": ls.supports.Everything(), "method": "exact", "owners": owners}
+        gain = 0.0
+        for train, test in HALVES:
+            found = Ridge().fit(X[train], y[train]).predict(X[test])
+            gain += ((y[test] - y[train].mean()) ** 2 - (y[test] - found) ** 2).sum()
+        for model in (Ridge(), ls.models.Estimator(Ridge()), make_pipeline("passthrough", Ridge())):
+            assert ls.value(X, y, model=model, **settings).values.sum() == pytest.approx(gain)
+        # Class priors do not depend on the fold: every class of `y` is equally likely, also one that a fold lacks.
+        codes = np.array([0, 1, 2, 0, 1, 0])
+        found = GaussianNB().fit(X[3:], codes[3:]).predict(X[:3]), GaussianNB().fit(X[:3], codes[:3]).predict(X[3:])
+        right = (found[0] == codes[:3]).sum() + (found[1] == codes[3:]).sum()
+        for model in (GaussianNB(), make_pipeline("passthrough", GaussianNB())):
+            v = ls.value(X, codes, model=model, score="accuracy", **settings)
+            assert v.values.sum() == pytest.approx(right - 6 / 3)
 
     def test_repeated_folds_add_up(self, iris):
         X, y = iris

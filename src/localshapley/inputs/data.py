@@ -206,7 +206,8 @@ def numbers_in(table: Any) -> AnyArray:
     """All numbers of a table, whatever holds them."""
     values = table
     if isinstance(table, pd.DataFrame):
-        values = table.select_dtypes("number", exclude="timedelta").to_numpy(na_value=np.nan)
+        # As floats: of integer columns, pandas before 3 makes an array of integers, which cannot hold the NaN.
+        values = table.select_dtypes("number", exclude="timedelta").to_numpy(dtype=np.float64, na_value=np.nan)
     numbers = np.asarray(values.data if sparse.issparse(values) else values)
     return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
 

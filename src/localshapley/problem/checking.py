@@ -14,9 +14,10 @@ from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
+from localshapley.arrays import Floats
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.data import known_table, read_data, read_table
-from localshapley.inputs.folds import Fold, make_folds
+from localshapley.inputs.folds import Fold, make_folds, order_of_tests
 from localshapley.inputs.model import final_step, fitting, gives_probabilities, takes_kernel
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
@@ -92,5 +93,16 @@ def check(
         is_sure_alone=not isinstance(final_step(estimator), RadiusNeighborsClassifier),
         least_classes=least_classes,
     )
+    if task.classes is None and (oob or folds is not None):
+        task = replace(task, guesses=_guesses(task.y, folds))
     notes = notes + more + data.notes
     return Checked(task, chosen, data.ids, notes, cache(lambda: Digests.of(known_table(X), y)), folds, oob)
+
+
+def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:
+    """For each test row the mean of `y` over the rows that may teach about it: outside its fold, or all but itself."""
+    if folds is None:
+        others: Floats = (y.sum() - y) / max(len(y) - 1, 1)
+        return others
+    means = np.array([y[train].mean() for train, _ in folds])
+    return np.repeat(means, [len(test) for _, test in folds])[order_of_tests(folds)]

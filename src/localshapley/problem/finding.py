@@ -136,6 +136,7 @@ def _of_fold(task: Task, fold: Fold, name: str) -> Task:
         y_test=task.y[test] if task.codes is None else task.codes[test],
         codes=None if task.codes is None else task.codes[train],
         fold=name,
+        guesses=None,
     )
 
 

@@ -67,11 +67,11 @@ def make_problem(
     notes += [note] if (note := note_on_splits(final_step(last.estimator), graph.support_sizes)) else []
     make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
     if checked.model.split()[0] is None or folds is None:
-        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer.name)
+        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer)
     else:
         order = order_of_tests(folds)
         trainer = FoldsTrainer([make_trainer(part) for part in parts], folds, order, task)
-        contents = partial(contents_of_folds, parts, folds, order, task, estimator, trainer.name)
+        contents = partial(contents_of_folds, parts, folds, order, task, estimator, trainer)
     notes += [trainer.note] if trainer.note else []
     described: dict[str, Any] = {
         "ids": checked.ids,

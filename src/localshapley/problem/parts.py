@@ -81,7 +81,8 @@ def pose_parts(
     )
     if task.classes is None:
         amounts = as_amounts("y", parts.labels())
-        task, of_sample = (replace(one, mean=float(amounts.mean())) for one in (task, of_sample))
+        guesses = np.full(len(task.y_test), amounts.mean())
+        task, of_sample = (replace(one, guesses=guesses) for one in (task, of_sample))
         notes += note_of_loud_rows(replace(task, y=amounts), None, folds=False)
     raw, raw_y, ids = _safe_indexing(X, here), y[here], pd.Index(rows, name="row")
     notes += checked.notes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -34,7 +33,6 @@ from localshapley.problem.parts import pose_parts, refuse_what_needs_all_rows
 from localshapley.problem.references import MAX_PREDICTED, Trial
 from localshapley.progress import ProgressSetting
 from localshapley.store.contents import Contents
-from localshapley.store.describing import describe
 from localshapley.supports.base import Support
 
 
@@ -117,7 +115,7 @@ def pose(
 
 def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
     """The same problem with owners as the players."""
-    of_rows, folds = problem.contents, problem.folds
+    folds = problem.folds
     allowed = fold_of_test = None
     note = "an owner joins a coalition with all of its rows."
     if folds is not None:
@@ -126,11 +124,8 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         note = "an owner joins a coalition with all of its rows that are outside the test row's fold."
 
     def contents() -> Contents:
-        found = of_rows()
-        # What a coalition of owners scores depends on the folds, too.
-        fingerprint = blake2b(found.fingerprint + describe(folds).encode(), digest_size=16).digest()
-        rows = owners.digests(found.rows)
-        return found._replace(rows=rows, fingerprint=found.fingerprint if folds is None else fingerprint)
+        found = problem.contents()._replace(rows_of=owners.rows_of)
+        return found if folds is None else found.with_folds(folds, order_of_tests(folds))
 
     return replace(
         problem,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,7 +74,8 @@ def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:
         raise InvalidArgumentError(f"k must be at most {len(v.values)}, the number of {v.unit}s; got {k}.")
     values = -v.values if best else v.values
     doubt = Doubt.of(values, v.stderr, draws=v.spread, tests=v.spread_tests, seeds=v.spread_seed)
-    return doubt.lowest(int(k), level)
+    found = doubt.lowest(int(k), level)
+    return replace(found, unknown=f"{_not_known(v)}: with others the order may differ." if _not_known(v) else "")
 
 
 def _check_level(level: float) -> None:
@@ -106,11 +108,14 @@ def summary(v: Valuation) -> str:
         f"{what} {100 * np.linalg.norm(e) / size:.0f} %" for what, e in stderrs.items() if e is not None and e.any()
     ]
     sentences = [in_words(v), f"Errors of all values together, relative to their size: {', '.join(parts) or 'none'}"]
-    if v.stderr_tests is None:
-        sentences.append(f"How much values depend on which {_tests(v)} were there is not known")
+    sentences.append(_not_known(v))
     sentences += [note for note in v.notes if note.startswith("locality gap")]
     sentences += larger_error(v.values, v.stderr, v.spread_tests)
     return "\n".join(f"{s[0].upper()}{s[1:]}".removesuffix(".") + "." for s in sentences if s)
+
+
+def _not_known(v: Valuation) -> str:
+    return "" if v.spread_tests is not None else f"How much values depend on which {_tests(v)} were there is not known"
 
 
 def _tests(v: Valuation) -> str:

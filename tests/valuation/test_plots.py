@@ -110,8 +110,8 @@ class TestData:
         there = replace(exact, values=exact.values[back], stderr=exact.stderr[back], ids=names[back])
         data = plots.against_data(here, there)
         assert (data["value"] == data["other"]).all()
+        three = {"values": exact.values[:3], "stderr": np.zeros(3), "n_tests": np.ones(3)}
         with pytest.raises(ls.InvalidArgumentError, match="other values 3 rows, this valuation 105"):
-            three = {"values": exact.values[:3], "stderr": np.zeros(3), "n_tests": np.ones(3)}
             plots.against_data(exact, replace(exact, **three, spread_tests=None, per_test=None))
 
     def test_curves_by_rows_in_use(self, curves):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV, SGDClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -34,7 +34,7 @@ from localshapley.clean import harm
     [
         ls.CleanClassifier(KNeighborsClassifier()),
         ls.CleanClassifier(GaussianNB(), model="knn", action="weight"),
-        ls.CleanClassifier(make_pipeline(StandardScaler(), RandomForestClassifier(5)), model="knn"),
+        ls.CleanClassifier(make_pipeline(StandardScaler(), SGDClassifier()), model="knn"),
         ls.CleanRegressor(Ridge(), support=ls.supports.Nearest(4)),
     ],
     ids=["knn", "weighted", "unseeded pipeline", "ridge"],

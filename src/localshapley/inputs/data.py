@@ -234,9 +234,13 @@ def are_amounts(y: AnyArray) -> bool:
 
     >>> are_amounts(np.array([0, 1, 1])), are_amounts(np.array([0.5, 2])), are_amounts(np.arange(51))
     (False, True, True)
+    >>> are_amounts(np.array([2e20, 3e20]))
+    True
     """
     if y.dtype.kind not in "iuf":
         return False
+    if y.dtype.kind == "f" and np.abs(y).max(initial=0) >= 2**53:  # where floats are whole numbers, and all even
+        return True
     return bool((y % 1 != 0).any()) or len(np.unique(y)) > MANY_NUMBERS
 
 

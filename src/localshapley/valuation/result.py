@@ -12,10 +12,10 @@ from scipy import sparse
 from localshapley.arrays import Floats, Ints, Singles
 from localshapley.bundles import squares
 from localshapley.coalitions.exact import Levels, count_levels
-from localshapley.errors import LocalShapleyError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import check_whole
+from localshapley.inputs.numbers import as_numbers, check_whole
 from localshapley.inputs.tables import index_as_columns
 from localshapley.valuation.columns import by_value
 from localshapley.valuation.errors import in_words, interval, ranked, summary
@@ -117,6 +117,22 @@ class Valuation:
     oob_scores: Floats | None = None
     among: int | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("values", "stderr"):
+            object.__setattr__(self, name, as_numbers(name, getattr(self, name)))
+        n = len(self.values)
+        for name in ("stderr", "n_tests", "spread", "spread_tests", "spread_seed", "oob_scores", "ids"):
+            found = getattr(self, name)
+            if found is not None and len(found) != n:
+                raise InvalidArgumentError(f"{name} must have an entry for each of the {n} values; got {len(found)}.")
+        if n and self.stderr.min() < 0:
+            raise InvalidArgumentError(f"stderr must be at least 0; got {self.stderr.min():g}.")
+        shape = len(self.support_sizes), n
+        if self.per_test is not None and self.per_test.shape != shape:
+            raise InvalidArgumentError(
+                f"per_test must have shape {shape}, that of support_sizes by values; got {self.per_test.shape}."
+            )
+
     @property
     def levels(self) -> Levels | None:
         """Trainings of the paper's four levels on these games; counted when first asked for, and kept."""
@@ -131,8 +147,8 @@ class Valuation:
         `√(T · Var_t φ_z(v_t))` over the `T` test rows, those that the row does not matter to included. It is exact for
         up to 64 test rows and in the closed forms of neighbours, and else known to a tenth. None if there is one test
         row, where test rows are not told apart (``"global-mc"``, ``"tmc"``, ``"complementary"``, ``"pivot"``, the
-        formulas of `baselines`, and ``games="train"`` of `value_nodes` without `per_test`), and in files of earlier
-        versions.
+        formulas of `baselines` but those of neighbours, and ``games="train"`` of `value_nodes` without `per_test`), and
+        in files of earlier versions.
         """
         return None if self.spread_tests is None else np.sqrt(squares(self.spread_tests))
 
@@ -185,7 +201,7 @@ class Valuation:
         -------
         Ranked
             Has the `probability` of each row to be among the true `k`, and the `size` of the set of lowest values that
-            holds all of them with probability `level`.
+            holds all of them with probability `level`. Where errors of test rows are not known, it says so (`unknown`).
 
         Examples
         --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,7 +79,13 @@ def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data:
     check(data)
     with telling_what_is_kept(run, output), explaining_preparation(run):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
-    return data, replace(valuation, digests=None)  # its rows are at hand, prepared or not
+    return data, replace(by_command(valuation), digests=None)  # its rows are at hand, prepared or not
+
+
+def by_command(valuation: ls.Valuation) -> ls.Valuation:
+    """The valuation with the command line as its call."""
+    assert valuation.record is not None
+    return replace(valuation, record=replace(valuation.record, call=shlex.join(["localshapley", *sys.argv[1:]])))
 
 
 @contextmanager
@@ -150,6 +157,7 @@ def about(valuation: ls.Valuation, preparation: list[str]) -> dict[str, Any]:
         "seconds": cost.seconds,
         "preparation": preparation,
         "skill": None if valuation.skill is None else asdict(valuation.skill),
+        "record": None if valuation.record is None else asdict(valuation.record),
     }
 
 

@@ -24,10 +24,12 @@ from localshapley.store.contents import Contents, contents_by_name
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
+from localshapley.valuation.record import recorded
 from localshapley.valuation.seeds import mean_over_seeds
 from localshapley.valuation.sparse import of_all_or_few
 
 
+@recorded
 def value(
     X: Any,
     y: Any,
@@ -195,6 +197,7 @@ def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None)
     return None if budget is None else budget // seeds, None if max_seconds is None else max_seconds / seeds
 
 
+@recorded
 def shapley(
     supports: Iterable[Iterable[int]],
     utility: Utility | Trainer,

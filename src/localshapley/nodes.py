@@ -21,8 +21,10 @@ from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
+from localshapley.valuation.record import recorded
 
 
+@recorded
 def value_nodes(
     adjacency: Any,
     X: Any = None,

@@ -29,11 +29,13 @@ from localshapley.problem.checking import Checked, check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.search import within
 from localshapley.valuation import Cost, Valuation
+from localshapley.valuation.record import recorded
 
 DOUBT = 1e-12
 """Distances that differ by less than this share of the rows' squared lengths are computed again, exactly."""
 
 
+@recorded
 def knn_shapley(
     X: Any,
     y: Any,
@@ -109,6 +111,7 @@ def knn_shapley(
     return _over_blocks(work, checked, f"KNN-Shapley, K={n_neighbors}", n_jobs, progress, max_distances)
 
 
+@recorded
 def threshold_knn_shapley(
     X: Any,
     y: Any,

@@ -20,7 +20,7 @@ from localshapley.inputs.tables import index_as_columns
 from localshapley.valuation.columns import by_value
 from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
-from localshapley.valuation.parts import Cost, Digests, History, Origin
+from localshapley.valuation.parts import Cost, Digests, History, Origin, Record
 from localshapley.valuation.skill import Skill
 from localshapley.valuation.sparse import over_all_rows
 from localshapley.wording import kinds, printable
@@ -87,6 +87,9 @@ class Valuation:
     among : int or None
         Number of all rows, where the result has only those that are in a support, because nearly all of very many rows
         that lie in parts are worth 0; `ids` are then the numbers of its rows. See `over_all_rows`.
+    record : Record or None
+        How it was made: version, date, seed, limits and call; None for a valuation that no function of this package
+        made, and in files of earlier versions.
     """
 
     values: Floats
@@ -116,6 +119,7 @@ class Valuation:
     skill: Skill | None = None
     oob_scores: Floats | None = None
     among: int | None = None
+    record: Record | None = None
 
     def __post_init__(self) -> None:
         for name in ("values", "stderr"):

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from localshapley import __version__
 from localshapley.cli.options import OUTPUT, option
 from localshapley.inputs.tables import index_as_columns
-from localshapley.wording import printable
+from localshapley.wording import printable, probability
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 20
 """Rows of a long list that are printed, unless a number of them is asked for."""
+
+PROBABILITIES = {"p_wrong", "p_best"}
+"""Columns of our tables that hold probabilities."""
 
 
 @dataclass(kw_only=True)
@@ -75,6 +78,8 @@ def table_text(table: pd.DataFrame, rows: pd.Index | None = None) -> str:
     import numpy as np
 
     shown = index_as_columns(table if rows is None else table.loc[rows])
+    for name in PROBABILITIES & set(shown.columns):
+        shown[name] = shown[name].map(probability)
     for i, dtype in enumerate(shown.dtypes):
         if dtype.kind not in "biufcmM":
             shown.isetitem(i, np.array([_cell(cell) for cell in shown.iloc[:, i]], dtype=object))

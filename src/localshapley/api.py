@@ -54,6 +54,7 @@ def value(
     per_test: bool = False,
     store: StoreSetting = None,
     on_error: str = "raise",
+    rare: str = "raise",
     on_interrupt: str = "raise",
 ) -> Valuation:
     """Value every training row by what it does for the predictions on the test rows.
@@ -131,6 +132,9 @@ def value(
     on_error : {"raise", "skip"}, default="raise"
         What an error in training does (other than the model's refusal of too few rows): end the run, with everything
         so far in the store, or score the coalition like the empty one, which biases the values and is noted.
+    rare : {"raise", "drop"}, default="raise"
+        What rows of a class with one row do, where `cv` is a number of folds: end the run, as no fold can test what it
+        has not learnt, or be left out. The index of the result then says which rows were valued.
     on_interrupt : {"raise", "return"}, default="raise"
         What Ctrl-C does to a sampled run: end it, or return the values from the rounds so far, with standard errors.
 
@@ -167,6 +171,7 @@ def value(
             seed=seed,
             n_jobs=n_jobs,
             on_error=on_error,
+            rare=rare,
             owners=owners,
             progress=progress,
             in_parts=True,

@@ -164,6 +164,7 @@ def plan(
     per_test: bool = False,
     store: StoreSetting = None,
     on_error: str = "raise",
+    rare: str = "raise",
     on_interrupt: str = "raise",
 ) -> Plan:
     """Say what `value` with the same arguments would do and cost; trains one reference model and a few coalitions.
@@ -171,7 +172,7 @@ def plan(
     Parameters
     ----------
     X, y, X_test, y_test, model, cv, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, \
-    progress, owners, per_test, on_error, on_interrupt
+    progress, owners, per_test, on_error, rare, on_interrupt
         As in `value`; what `value` would refuse is refused here.
     seeds
         As in `value`; the plan is that of one seed.
@@ -206,6 +207,7 @@ def plan(
         seed=seed,
         n_jobs=n_jobs,
         on_error=on_error,
+        rare=rare,
         owners=owners,
         progress=progress,
         in_parts=True,

@@ -6,6 +6,7 @@ from math import factorial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
@@ -71,6 +72,46 @@ class TestFolds:
     def test_a_class_of_one_row(self):
         with pytest.raises(ls.InvalidArgumentError, match=r"'b'.* once"):
             make_folds(2, np.array(["a", "a", "b"]), classifier=True, seed=0)
+
+    def test_all_classes_of_one_row_are_named(self):
+        labels = np.array(["a", "a", "b", "c", "d", "d", "e"])
+        with pytest.raises(ls.InvalidArgumentError, match=r"'b', 'c' and 'e' once\. .*rare='drop'.*--drop-rare"):
+            make_folds(2, labels, classifier=True, seed=0)
+
+
+class TestRareClassesAreLeftOut:
+    @pytest.mark.parametrize("kind", ["array", "frame", "sparse", "list"])
+    def test_values_are_those_of_the_other_rows(self, iris, kind):
+        X, y = iris[0][:60].copy(), iris[1][:60].astype(str)
+        y[[7, 31]] = ["rare", "rarer"]
+        owners = np.arange(60) % 5
+        kept = np.setdiff1d(np.arange(60), [7, 31])
+        of = {"array": np.asarray, "frame": pd.DataFrame, "sparse": sparse.csr_matrix, "list": np.ndarray.tolist}[kind]
+        expected = ls.value(of(X[kept]), y[kept], cv=3, model="knn")
+        v = ls.value(of(X), y, cv=3, model="knn", rare="drop")
+        np.testing.assert_array_equal(v.values, expected.values)
+        assert v.ids.tolist() == kept.tolist()
+        assert "left out 2 rows whose class no other row has: 'rare' and 'rarer'." in v.notes
+        np.testing.assert_array_equal(v.digests.rows, expected.digests.rows)
+        assert ls.plan(of(X), y, cv=3, model="knn", rare="drop").n_rows == 58
+        by_owner = ls.value(of(X), y, cv=3, model="knn", rare="drop", owners=owners)
+        np.testing.assert_array_equal(
+            by_owner.values, ls.value(of(X[kept]), y[kept], cv=3, model="knn", owners=owners[kept]).values
+        )
+
+    def test_names_of_rows_stay(self, iris):
+        X, y = pd.DataFrame(iris[0][:60], index=[f"r{i}" for i in range(60)]), iris[1][:60].copy()
+        y[7] = 99
+        assert "r7" not in ls.value(X, y, cv=3, model="knn", rare="drop").ids
+
+    def test_where_there_are_none_nothing_changes(self, iris):
+        X, y = iris[0][:60], iris[1][:60]
+        expected, v = (ls.value(X, y, cv=3, model="knn", rare=rare) for rare in ("raise", "drop"))
+        np.testing.assert_array_equal(v.values, expected.values)
+        assert (v.ids, v.notes) == (None, expected.notes)
+        assert len(ls.value(X, np.arange(60) / 7, cv=3, model="knn", rare="drop").values) == 60
+        with pytest.raises(ls.InvalidArgumentError, match="rare must be one of"):
+            ls.value(X, y, cv=3, model="knn", rare="keep")
 
 
 class TestCrossValidation:

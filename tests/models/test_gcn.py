@@ -447,6 +447,7 @@ def forms():
     yield pytest.param(one_way, id="sparse")
     yield pytest.param(np.concatenate([path, path[:, ::-1], path, [[2, 2]]]), id="array")
     yield pytest.param(path.tolist(), id="list")
+    yield pytest.param(torch.tensor(path.T), id="edge_index")
     yield pytest.param(SimpleNamespace(edge_index=torch.tensor(path.T), num_nodes=6), id="PyTorch Geometric")
     ends = tuple(torch.tensor(path.T))
     yield pytest.param(SimpleNamespace(edges=lambda: ends, num_nodes=lambda: 6, nodes=None, ndata={}), id="DGL")

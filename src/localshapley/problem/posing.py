@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.inputs.data import known_table
@@ -50,6 +51,7 @@ def pose(
     seed: int = 0,
     n_jobs: int | None = None,
     on_error: str = "raise",
+    rare: str = "raise",
     owners: Any = None,
     progress: ProgressSetting = False,
     judge: bool = True,
@@ -77,7 +79,10 @@ def pose(
             return pose_parts(lying, X_test, y_test, model, support, progress=progress, **settings)
         X, y = lying.whole()
     raw, raw_test = known_table(X), known_table(X_test)
-    checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
+    checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed, rare=rare)
+    if checked.kept is not None:
+        raw, y = _safe_indexing(raw, checked.kept), _safe_indexing(y, checked.kept)
+        owners = None if owners is None else _safe_indexing(owners, checked.kept)
     task, estimator, notes = checked.task, checked.model.estimator, checked.notes
     notes += notes_on_copies(checked, raw, raw_test, y_test)
     notes += note_of_loud_rows(task, checked.ids, folds=checked.folds is not None or checked.oob)

@@ -513,9 +513,18 @@ def test_isolated_nodes_are_worth_nothing():
     v = value_nodes([[0, 1], [1, 2]], X, data.y, [0, 1, 2, 5, 6], [3, 4], model=GCN(epochs=2), device="cpu")
     assert v.values.tolist() == [0, 0, 0, 0, 0]
     assert v.n_tests.tolist() == [0, 0, 0, 0, 0]
-    assert any("2 of 2 test nodes have an empty support" in note for note in v.notes)
-    with pytest.raises(InvalidArgumentError, match="no test node is within 2 hops of a training node"):
+    said = "2 of 2 test nodes have an empty support and add nothing; supports.Everything() would reach them."
+    assert said in v.notes
+    with pytest.raises(
+        InvalidArgumentError, match=r"within 2 hops of a training node; give test nodes in the same parts"
+    ):
         value_nodes([[0, 1], [1, 2]], X, data.y, [0, 1, 2, 5, 6], [3, 4], games="train", device="cpu")
+    path = [[0, 1], [1, 2], [2, 3], [3, 4]]  # the fourth hop is the first that leads from both to a training node
+    v = value_nodes(path, X, data.y, [0, 5, 6], [3, 4], model=GCN(epochs=2), device="cpu")
+    (note,) = (note for note in v.notes if "empty support" in note)
+    assert note.endswith("a larger support (supports.Hops(4)) would reach them.")
+    with pytest.raises(InvalidArgumentError, match=r"take a larger support \(supports.Hops\(4\)\)"):
+        value_nodes(path, X, data.y, [0, 5, 6], [3, 4], games="train", device="cpu")
 
 
 def test_a_store_is_read_again(tmp_path):

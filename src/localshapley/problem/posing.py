@@ -27,7 +27,7 @@ from localshapley.models.pipelines import (
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import check
 from localshapley.problem.copies import notes_on_copies
-from localshapley.problem.finding import find_by_folds, find_supports, of_folds
+from localshapley.problem.finding import find_by_folds, find_supports, of_folds, where_mostly_empty
 from localshapley.problem.fixed import pose_fixed
 from localshapley.problem.making import make_problem
 from localshapley.problem.parts import pose_parts, refuse_what_needs_all_rows
@@ -105,16 +105,13 @@ def pose(
     parts: list[Task] = []
     if checked.folds is None:
         task = task if before is None else transformed(task, before)
-        support, found = find_supports(
-            support, task, last.estimator, raw, raw_test, notes, trials, progress, "", n_predicted
-        )
+        found = find_supports(support, task, last.estimator, raw, raw_test, notes, trials, progress, "", n_predicted)
     else:
         parts = of_folds(task, checked.folds)
         parts = parts if before is None else [transformed(part, before) for part in parts]
-        support, found = find_by_folds(
-            support, parts, last.estimator, raw, checked.folds, notes, trials, progress, n_predicted
-        )
-    problem = make_problem(checked, task, parts, last, support, found, trials, n_jobs=n_jobs, on_error=on_error)
+        found = find_by_folds(support, parts, last.estimator, raw, checked.folds, notes, trials, progress, n_predicted)
+    found = where_mostly_empty(support, found, notes, checked.folds)
+    problem = make_problem(checked, task, parts, last, found, trials, n_jobs=n_jobs, on_error=on_error)
     return problem if held is None else _of_owners(problem, held)
 
 

@@ -2,6 +2,7 @@
 # make test: install everything into .venv-test and run all tests but the slow and the long ones
 # make test-slow: experiments at their quick sizes, long pages of the docs, workers that die, compiling from nothing
 # make test-long: many seeds, many killed processes
+# make fuzz: random cases against plain enumeration, SECONDS=60 of them from SEED=1000 on; CASE=17 plays one again
 # make test-processors: the quick tests with the linear algebra of processors without AVX-512, and with it
 # make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies, and pandas 2.3
 # make coverage: all tests but the slow and the long ones, and which lines they run
@@ -13,7 +14,7 @@ PYTHON ?= python3
 export PYTHONDONTWRITEBYTECODE =
 # One process more than there are cores: some tests wait for others.
 PYTEST = .venv-test/bin/python -m pytest --dist worksteal --numprocesses $$($(PYTHON) -c "import os; print(os.cpu_count() + 1)")
-.PHONY: demo test test-slow test-long test-processors test-pythons test-wheel coverage wheel lint docs results results-gpu results-opendataval clean
+.PHONY: demo test test-slow test-long test-processors test-pythons test-wheel coverage fuzz wheel lint docs results results-gpu results-opendataval clean
 
 demo: .venv/installed
 	.venv/bin/localshapley demo --out demo
@@ -41,6 +42,13 @@ test-pythons: .venv-tools/installed
 
 coverage: .venv-test/installed
 	$(PYTEST) --cov --cov-report=term:skip-covered --cov-report=xml
+
+# Those below 300 are part of the quick tests.
+SECONDS ?= 60
+SEED ?= 1000
+fuzz: .venv-test/installed
+	PYTHONPATH=tests OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-test/bin/python -m fuzz.run \
+		$(if $(CASE),--case $(CASE),--seed $(SEED) --seconds $(SECONDS))
 
 wheel: .venv-tools/installed
 	rm -rf dist

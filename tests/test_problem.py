@@ -305,6 +305,15 @@ def test_labels_of_another_number_type_are_the_same_labels():
     assert (flags.values == expected.values).all()
 
 
+@pytest.mark.parametrize("rows", [{"X_test": X_TEST, "y_test": Y_TEST}, {"cv": 2}])
+def test_frames_with_their_bytes_in_the_other_order_are_frames_like_others(rows):
+    """As files of astronomers and old Fortran have them."""
+    other = {"X_test": pd.DataFrame(X_TEST.astype(">f8"))} if "X_test" in rows else {}
+    expected = ls.value(X, Y, **rows, model="tree", support=Nearest(4))
+    found = ls.value(pd.DataFrame(X.astype(">f8")), Y.astype(">i8"), **rows | other, model="tree", support=Nearest(4))
+    assert (found.values == expected.values).all()
+
+
 def test_arguments_are_left_as_they_were():
     data = X.copy(), Y.copy(), X_TEST.copy(), Y_TEST.copy()
     ls.value(X, Y, X_TEST, Y_TEST, model=LogisticRegression(), support=Everything(max_size=4))

@@ -49,8 +49,9 @@ def singles(numbers: AnyArray, order: Literal["K", "C"] = "K") -> Singles:
 
 
 def as_column(given: Any) -> AnyArray:
-    """An array, where a table of one column counts as that column."""
+    """An array with its bytes in the order of this machine, where a table of one column counts as that column."""
     entries = np.asarray(given)
+    entries = entries.astype(entries.dtype.newbyteorder("="), copy=False)
     return entries[:, 0] if entries.ndim == 2 and entries.shape[1] == 1 else entries
 
 

@@ -72,7 +72,19 @@ def known_table(X: Any) -> Any:
     if sparse.issparse(X):
         return sparse.csr_matrix(X)
     X = _collected(X)
+    if isinstance(X, pd.DataFrame):
+        return _in_native_order(X)
     return X.to_pandas().rename_axis("row") if hasattr(X, "to_pandas") else X
+
+
+def _in_native_order(table: pd.DataFrame) -> pd.DataFrame:
+    """A frame whose numbers have their bytes in the order of this machine: pandas cannot pick rows of others."""
+    foreign = {
+        name: kind.newbyteorder("=")
+        for name, kind in table.dtypes.items()
+        if isinstance(kind, np.dtype) and not kind.isnative
+    }
+    return table.astype(foreign) if foreign else table
 
 
 def are_numbers(table: pd.DataFrame) -> bool:

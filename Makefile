@@ -4,7 +4,7 @@
 # make test-long: many seeds, many killed processes
 # make fuzz: random cases against plain enumeration, SECONDS=60 of them from SEED=1000 on; CASE=17 plays one again
 # make test-processors: the quick tests with the linear algebra of processors without AVX-512, and with it
-# make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies
+# make test-pythons: the quick tests on every Python that is found, with the oldest and the newest dependencies, and pandas 2.3
 # make coverage: all tests but the slow and the long ones, and which lines they run
 # make wheel: sdist and wheel into dist/, checked
 # make test-wheel: the wheel in an empty environment runs what the README shows

@@ -1,4 +1,4 @@
-"""`make test-pythons`: the quick tests on every Python, with the oldest dependencies that we allow and the newest.
+"""`make test-pythons`: the quick tests on every Python, with the oldest dependencies, the newest, and pandas 2.3.
 
     nox                                    # all that are found; those that are not are named
     nox --python 3.13                      # one Python
@@ -21,6 +21,8 @@ TOOLS = ("pytest", "pytest-xdist", "hypothesis")
 """What the quick tests need besides the package, with the bounds of requirements-test.txt."""
 QUICK = ("-o", "addopts=--strict-markers -q", "-m", "quick", "tests")
 """Which tests: without the examples in docstrings, whose collection imports every module and with it PyTorch."""
+PANDAS_2 = "pandas==2.3.*"
+"""The last pandas before 3, where texts, and integers beside gaps, have other types."""
 EXTRAS = ("plots", "polars")
 """Extras that are tested too: those that install in seconds."""
 ROOT = Path(__file__).parent
@@ -35,10 +37,11 @@ os.environ["PATH"] = os.pathsep.join([*map(str, sorted(PYENV.glob("3.*/bin"))), 
 
 
 @nox.session(python=PYTHONS)
-@nox.parametrize("dependencies", [nox.param(name, id=name) for name in ("oldest", "newest")])
+@nox.parametrize("dependencies", [nox.param(name, id=name) for name in ("oldest", "pandas-2", "newest")])
 def quick(session: nox.Session, dependencies: str) -> None:
     """Run the quick tests."""
-    versions = oldest(str(session.python)) if dependencies == "oldest" else ["--upgrade", "--upgrade-strategy", "eager"]
+    newest = ["--upgrade", "--upgrade-strategy", "eager"]
+    versions = {"oldest": oldest(str(session.python)), "pandas-2": [*newest, PANDAS_2], "newest": newest}[dependencies]
     session.install("--only-binary", ":all:", *versions, *tools(), "--editable", f".[{','.join(EXTRAS)}]")
     # Compiled kernels fit one Python and one numba: each environment has its own.
     cache = {"NUMBA_CACHE_DIR": str(Path(session.virtualenv.location) / "numba")}

@@ -4,6 +4,7 @@
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --no-values --rates 0.4    # a part that takes less time
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --numbers     # wrong numbers in regression
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --right-numbers --seeds 5    # regression, none is wrong
+    python benchmarks/label_errors.py --chance --seeds 8    # labels that are outcomes of chance: is it cautioned of?
 
 The folder holds `adult.tsv.gz`, `bank.csv`, `201_pol.tsv.gz`, `215_2dplanes.tsv.gz` (PMLB) and MNIST somewhere;
 cleanlab must be installed. Every data set has 1,000 rows drawn at random (569 in Breast Cancer, 178 in wine); pol and
@@ -26,6 +27,8 @@ Prints precision at the true number (of as many rows as there are wrong labels, 
 The best of so many rivals in a line is ahead partly by luck, if it is picked by the seeds that it is judged on. So
 `suspects` is also compared, seed by seed, with the rival that is best in the line on the *other* seeds; the mean of
 these differences has a standard error over seeds, and lines within two of them are counted.
+
+`--chance` draws labels from probabilities that the columns tell, so that none is wrong, and counts cautions.
 
 With that, how well `p_wrong` is calibrated, what the list `p_wrong > 0.5` holds, and how often the interval of the
 number of wrong labels holds the true number. `--save FOLDER` keeps all of it, and `--tables FOLDER` prints it again and
@@ -66,6 +69,7 @@ SHAPES = (
     "linear", "exp", "quadratic", "interaction", "heavy tails", "heteroscedastic", "lognormal", "skewed noise",
     "noise alone",
 )  # fmt: skip
+OUTCOMES = ("two columns", "two columns, 300 rows", "sigmoid(x)", "sigmoid(2 x)", "steep", "passengers", "churn")
 CATEGORIES = (
     "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "native-country",
 )  # fmt: skip
@@ -407,10 +411,56 @@ def table_of_numbers(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return table.to_numpy(float), y
 
 
+def outcomes_of_chance(seeds: range) -> None:
+    """How often it is cautioned that labels may be outcomes of chance: where they are, and where some are flipped."""
+    lines = []
+    for name, seed in product(OUTCOMES, seeds):
+        X, y = drawn_outcomes(name, np.random.default_rng([seed, OUTCOMES.index(name)]))
+        lines.append({"labels": f"chance: {name}"} | cautioned(X, y, seed))
+    for name, rate, seed in product(("iris", "wine", "breast_cancer"), (0.02, 0.05, 0.1, 0.2), seeds):
+        rng = np.random.default_rng([seed, round(100 * rate)])
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        y = flipped(StandardScaler().fit_transform(X), y, "uniform", rate, rng)[0]
+        lines.append({"labels": f"{name}, {100 * rate:.0f} % flipped"} | cautioned(X, y, seed))
+    groups = pd.DataFrame(lines).groupby("labels", sort=False)
+    print(markdown(groups.mean().assign(runs=groups.size().astype(object))))
+
+
+def cautioned(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, float]:
+    """What is listed, and whether a caution of `tasks.verdict` speaks of chance."""
+    v = ls.value(X, y, model="knn", cv=5, seed=seed, progress=False)
+    found = ls.tasks.suspects(v, y, X=X, seed=seed)
+    all_rows, surest, by_chance = found.attrs["differ"] or (np.nan,) * 3
+    caution = any("outcomes of chance" in caution for caution in ls.tasks.verdict(v, y, found).cautions)
+    listed = {"listed": len(found) / len(y), "p_wrong > 0.9": (found["p_wrong"] > 0.9).mean() if len(found) else 0.0}
+    return listed | {"differ": all_rows, "of the surest": surest, "by chance": by_chance, "cautioned": float(caution)}
+
+
+def drawn_outcomes(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows, and labels that are 1 with a probability that the columns tell: none is wrong."""
+    n = {"two columns": 700, "two columns, 300 rows": 300}.get(name, 1000)
+    X = rng.normal(size=(n, 2))
+    if name == "passengers":  # sex, class, age, fare, and siblings on board
+        sex, level = rng.random(n) < 0.35, rng.choice(3, n, p=[0.25, 0.2, 0.55])
+        age, fare = rng.gamma(5, 6, n), np.exp(rng.normal(4 - 0.8 * level, 0.5))
+        siblings = rng.poisson(0.5, n)
+        X = np.column_stack([sex, np.eye(3)[level], age, fare, siblings])
+        odds = -0.6 + 2.7 * sex + 1.1 * (1 - level) - 0.035 * (age - 30) - 0.3 * siblings
+    elif name == "churn":
+        plan = rng.choice(4, n)
+        X = np.column_stack([np.eye(4)[plan], rng.normal(size=(n, 4))])
+        odds = np.array([-3, -1, 1, 2.0])[plan] + X[:, 4] - X[:, 5]
+    else:
+        odds = {"sigmoid(x)": X[:, 0], "sigmoid(2 x)": 2 * X[:, 0], "steep": 3 * X[:, 0] + 2 * X[:, 1]}.get(
+            name, 1.5 * X[:, 0] + X[:, 1]
+        )
+    return X, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--first-seed", type=int, default=0, help="of --numbers and --right-numbers: to try new ones")
+    parser.add_argument("--first-seed", type=int, default=0, help="of the last three: to try new ones")
     parser.add_argument("--only", default="", help="part of the name of a data set")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--rates", type=float, nargs="+", default=RATES)
@@ -419,13 +469,16 @@ def main() -> None:
     parser.add_argument("--ours", action="store_true", help="no rivals: how well calibrated the probabilities are")
     parser.add_argument("--numbers", action="store_true", help="regression with wrong numbers")
     parser.add_argument("--right-numbers", action="store_true", help="regression without: is anything listed?")
+    parser.add_argument("--chance", action="store_true", help="labels that are outcomes of chance: is it said?")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--tables", type=Path)
     arguments = parser.parse_args()
-    if arguments.numbers or arguments.right_numbers:
+    if arguments.numbers or arguments.right_numbers or arguments.chance:
         warnings.simplefilter("ignore")
         seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-        (wrong_numbers if arguments.numbers else right_numbers)(seeds)
+        (wrong_numbers if arguments.numbers else right_numbers if arguments.right_numbers else outcomes_of_chance)(
+            seeds
+        )
         return
     if arguments.tables is not None:
         found, judged, numbers = (pd.read_parquet(arguments.tables / f"{name}.parquet") for name in TABLES)

@@ -26,7 +26,8 @@ def refilled(forest, X, y, tests, judges: Sequence[Sequence[int]] | None = None,
     of fractions.
 
     `tests` are a table and its labels, `judges` the trees that each test row is judged by (all, if not given), and
-    `nothing` is the score where a leaf is empty; by default an empty leaf predicts `middle`, the mean of `y`.
+    `nothing` is the score where a leaf is empty; by default an empty leaf predicts the mean of `y`, or for each test
+    row what `middle` says.
     """
     X_test, y_test = tests
     trees, bags = trees_of(forest), bags_of(forest, len(y))
@@ -38,7 +39,7 @@ def refilled(forest, X, y, tests, judges: Sequence[Sequence[int]] | None = None,
         if not rows and nothing is not None:
             return nothing
         if amounts:
-            predicted = np.mean([y[z] for z in rows]) if rows else (np.mean(y) if middle is None else middle)
+            predicted = np.mean([y[z] for z in rows]) if rows else (np.mean(y) if middle is None else middle[t])
             return -float((y_test[t] - predicted) ** 2)
         if not rows:
             return 1 / len(labels) if y_test[t] in labels else 0.0

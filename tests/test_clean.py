@@ -7,17 +7,23 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_diabetes, make_classification
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_classification
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifierCV, SGDClassifier
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils import get_tags
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    check_estimator,
+    check_fit_idempotent,
+)
 
 import localshapley as ls
 from localshapley.clean import harm
@@ -28,9 +34,10 @@ from localshapley.clean import harm
     [
         ls.CleanClassifier(KNeighborsClassifier()),
         ls.CleanClassifier(GaussianNB(), model="knn", action="weight"),
+        ls.CleanClassifier(make_pipeline(StandardScaler(), SGDClassifier()), model="knn"),
         ls.CleanRegressor(Ridge(), support=ls.supports.Nearest(4)),
     ],
-    ids=["knn", "weighted", "ridge"],
+    ids=["knn", "weighted", "unseeded pipeline", "ridge"],
 )
 @pytest.mark.slow
 def test_passes_the_checks_of_scikit_learn(estimator):
@@ -166,6 +173,10 @@ def test_no_class_is_emptied():
     [
         ({"action": "burn"}, "action must be one of 'drop', 'weight'"),
         ({"confidence": 95}, "confidence must be between 0 and 1"),
+        ({"confidence": "a"}, "confidence must be between 0 and 1; got 'a'"),
+        ({"random_state": "a"}, "random_state must be a whole number"),
+        ({"random_state": -1}, "random_state must be a whole number"),
+        ({"cv": GroupKFold(3)}, r"'groups' parameter.*fit\(X, y, groups=...\)"),
         ({"action": "weight"}, "KNeighborsClassifier does not"),
         ({"cv": 1}, "number of folds"),
     ],
@@ -215,7 +226,7 @@ def test_a_valuation_can_be_watched_and_limited(noisy):
 
 def test_unfitted():
     clean = ls.CleanClassifier(RandomForestClassifier())
-    for name in ("classes_", "n_features_in_"):
+    for name in ("classes_", "n_features_in_", "feature_names_in_"):
         assert not hasattr(clean, name)
 
 
@@ -239,3 +250,65 @@ def test_a_name_stands_for_the_model_that_value_takes_it_for(noisy):
 def test_what_is_no_model_is_refused(noisy, model, message):
     with pytest.raises(ls.InvalidArgumentError, match=message):
         ls.CleanClassifier(model).fit(noisy[0][:40], noisy[1][:40])
+
+
+class TestAsScikitLearnHasIt:
+    """Conventions of scikit-learn, check by check; the slow test above runs all of them."""
+
+    def test_models_without_a_seed_get_one(self, noisy):
+        X, y = noisy[0][:60], noisy[1][:60]
+        model = RandomForestClassifier(3, max_depth=2)
+        check_fit_idempotent("CleanClassifier", ls.CleanClassifier(model, model="knn"))
+        same = [ls.CleanClassifier(model, model="knn", random_state=s).fit(X, y) for s in (3, 3, 4)]
+        one, two, other = (clean.predict_proba(X) for clean in same)
+        np.testing.assert_array_equal(one, two)
+        assert (one != other).any()
+        assert (ls.CleanClassifier(model, model="knn", random_state=None).fit(X, y).predict_proba(X) != one).any()
+        seed = ls.CleanClassifier(model, random_state=np.random.RandomState(1))._seed()
+        assert seed == np.random.RandomState(1).randint(2**31)
+
+    def test_columns_have_names(self, noisy):
+        frame = pd.DataFrame(noisy[0][:60, :3], columns=["a", "b", "c"])
+        clean = ls.CleanClassifier(GaussianNB(), model="knn")
+        assert clean.fit(frame, noisy[1][:60]).feature_names_in_.tolist() == ["a", "b", "c"]
+        assert not hasattr(clone(clean).fit(frame.to_numpy(), noisy[1][:60]), "feature_names_in_")
+        check_dataframe_column_names_consistency("CleanClassifier", clean)
+
+    def test_groups_reach_the_splitter(self, noisy):
+        X, y = noisy[0][:60], noisy[1][:60]
+        groups = np.arange(60) // 4
+        clean = ls.CleanClassifier(KNeighborsClassifier(), cv=GroupKFold(3)).fit(X, y, groups=groups)
+        folds = list(GroupKFold(3).split(X, y, groups))
+        expected = ls.value(X, y, model=KNeighborsClassifier(), cv=folds)
+        np.testing.assert_array_equal(clean.valuation_.values, expected.values)
+        with pytest.raises(ls.InvalidArgumentError, match=r"groups are for a splitter.*cv=5"):
+            ls.CleanClassifier(KNeighborsClassifier()).fit(X, y, groups=groups)
+
+    def test_weights_of_rows_are_refused(self, noisy):
+        with pytest.raises(ls.InvalidArgumentError, match=r"got sample_weight.*action='weight'"):
+            ls.CleanClassifier(GaussianNB()).fit(*noisy[:2], sample_weight=np.ones(350))
+
+    def test_gaps_are_taken_where_both_models_take_them(self):
+        boosted, filled = HistGradientBoostingClassifier(), make_pipeline(SimpleImputer(), GaussianNB())
+        takes = {
+            ls.CleanClassifier(boosted): True,
+            ls.CleanClassifier(boosted, model="knn"): False,
+            ls.CleanClassifier(GaussianNB(), model=boosted): False,
+            ls.CleanClassifier(filled, model="knn"): True,  # what is filled for one is filled for the other
+        }
+        for clean, expected in takes.items():
+            assert get_tags(clean).input_tags.allow_nan == expected, clean
+        X, y = load_wine(return_X_y=True)
+        X[::7, 2] = np.nan
+        assert ls.CleanClassifier(filled, model="knn").fit(X, y).score(X, y) > 0.9
+
+    def test_what_prepares_rows_for_one_model_prepares_them_for_the_other(self):
+        X, y = load_wine(return_X_y=True)
+        model, knn = make_pipeline(StandardScaler(), LogisticRegression()), KNeighborsClassifier()
+        judges = ["knn", make_pipeline(StandardScaler(), knn), make_pipeline(knn)]
+        prepared, own, plain = (ls.CleanClassifier(model, model=judge).fit(X, y).kept_ for judge in judges)
+        np.testing.assert_array_equal(prepared, own)
+        assert (~prepared).sum() < (~plain).sum()  # a pipeline of its own is taken as it is
+        judge = ls.CleanClassifier(model, model=ls.models.Fixed(RandomForestClassifier()))._judge()
+        assert isinstance(judge, ls.models.Fixed)
+        assert [type(step).__name__ for _, step in judge.estimator.steps] == ["Pipeline", "RandomForestClassifier"]

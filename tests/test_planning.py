@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from inspect import signature
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 import naive
+from localshapley.methods.forecast import Forecast
 from localshapley.models.utility import as_trainer
 from localshapley.supports import Everything, Given, Nearest, Random
 from localshapley.workers import Bench
@@ -79,6 +81,31 @@ class TestPlan:
         game = Timed(lambda coalition, tests: [float(len(coalition)) for _ in tests], 0.02)
         bench = Bench(as_trainer(game), clock=game.clock)
         assert bench.pace(ls.SupportGraph([range(10)]), seed=0) == pytest.approx(0.02)
+
+    @pytest.mark.parametrize("stalled", [1, 2, 7])
+    def test_a_moment_in_which_the_machine_did_something_else_does_not_count(self, stalled):
+        game = Timed(lambda coalition, tests: [float(len(coalition)) for _ in tests], 0.001)
+        calls = iter(range(10**6))
+
+        def stalling(coalition, tests):
+            game.now += 0.3 * (next(calls) == stalled)
+            return game(coalition, tests)
+
+        bench = Bench(as_trainer(stalling), clock=game.clock)
+        assert bench.pace(ls.SupportGraph([range(10)]), seed=0) == pytest.approx(0.001)
+
+    def test_what_cannot_be_told_is_said(self):
+        arguments = {**self.arguments, "model": DecisionTreeClassifier(), "support": Everything(), "tol": 0.3}
+        plan = ls.plan(*DATA, **arguments)
+        few, many = (plan.target.trainings // 2, 2 * plan.target.trainings)
+        plan = replace(plan, target=replace(plan.target, trainings_range=(few, many)))
+        told = [line.split() for line in repr(plan).splitlines() if line.startswith(("  until", "    at"))]
+        assert [line[:3] for line in told[1:]] == [
+            ["at", name, f"{n:,}"] for name, n in zip(("least", "most"), plan.target.trainings_range, strict=True)
+        ]
+        assert told[0][:4] == ["until", "0.3,", "estimated", f"{plan.target.trainings:,}"]
+        plan = replace(plan, target=Forecast(0.3, unknown="a training takes too long"))
+        assert "  until 0.3                  cannot tell  (a training takes too long)" in repr(plan).splitlines()
 
     @pytest.mark.parametrize(
         ("settings", "chosen"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
@@ -174,6 +175,7 @@ MODELS = {
     "a transformer": ({"model": StandardScaler()}, "model must be a scikit-learn estimator.*StandardScaler"),
     "a clusterer": ({"model": KMeans(2)}, "model must be a classifier or a regressor; KMeans is neither"),
     "no fit": ({"model": object()}, "model must be a scikit-learn estimator, a name.*got <object"),
+    "a module": ({"model": torch.nn.Linear(4, 3)}, r"model must.*model=models\.Network\(module\)"),
     "a number": ({"model": 3}, "model must be a scikit-learn estimator.*got 3"),
     "nothing": ({"model": None}, "model must be a scikit-learn estimator.*got None"),
     "an unknown name": ({"model": "kn"}, "model must be one of .*got 'kn'. Did you mean 'knn'"),

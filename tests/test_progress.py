@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
@@ -44,6 +46,20 @@ class TestUntilTheFirstEstimate:
         bar = lambda: Progress(True, 1000, "training", first=500)  # noqa: E731
         lines = self.lines(bar, capsys, monkeypatch, lambda bar: bar.advance(100))
         assert lines == ["training: 100 of 1,000, 17/s, 54.0 s left"]
+
+    def test_the_time_left_is_seen_on_a_narrow_terminal(self, monkeypatch):
+        monkeypatch.setattr(progress, "has_terminal", lambda: True)
+        written, now = io.StringIO(), [0.0]
+        narrow = Console(width=80, force_terminal=True, file=written)
+        monkeypatch.setattr("rich.console.Console", lambda stderr: narrow)
+        monkeypatch.setattr(progress, "perf_counter", lambda: now[0])
+        with Progress(True, None, "measuring the gap", first=20_940_000) as bar:
+            for _ in range(2):
+                now[0] += 600
+                bar.advance(1_540_000)
+                bar.reached(0.2, 0.1)
+            bar._bar.refresh()
+        assert "about 20.0 min left, " in written.getvalue()
 
 
 class TestNotebooks:

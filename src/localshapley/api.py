@@ -24,10 +24,12 @@ from localshapley.store.contents import Contents, contents_by_name
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
+from localshapley.valuation.record import recorded
 from localshapley.valuation.seeds import mean_over_seeds
 from localshapley.valuation.sparse import of_all_or_few
 
 
+@recorded
 def value(
     X: Any,
     y: Any,
@@ -52,6 +54,7 @@ def value(
     per_test: bool = False,
     store: StoreSetting = None,
     on_error: str = "raise",
+    rare: str = "raise",
     on_interrupt: str = "raise",
 ) -> Valuation:
     """Value every training row by what it does for the predictions on the test rows.
@@ -104,7 +107,7 @@ def value(
         that round.
     empty : float, optional
         Score of the empty coalition on every test row. By default every class is equally likely, and a
-        regressor predicts the mean of `y`.
+        regressor predicts the mean of `y`; with `cv`, that of the rows outside the test row's fold.
     seed : int, default=0
         The same arguments and seed give the same values, bit for bit.
     seeds : int, optional
@@ -129,6 +132,9 @@ def value(
     on_error : {"raise", "skip"}, default="raise"
         What an error in training does (other than the model's refusal of too few rows): end the run, with everything
         so far in the store, or score the coalition like the empty one, which biases the values and is noted.
+    rare : {"raise", "drop"}, default="raise"
+        What rows of a class with one row do, where `cv` is a number of folds: end the run, as no fold can test what it
+        has not learnt, or be left out. The index of the result then says which rows were valued.
     on_interrupt : {"raise", "return"}, default="raise"
         What Ctrl-C does to a sampled run: end it, or return the values from the rounds so far, with standard errors.
 
@@ -165,6 +171,7 @@ def value(
             seed=seed,
             n_jobs=n_jobs,
             on_error=on_error,
+            rare=rare,
             owners=owners,
             progress=progress,
             in_parts=True,
@@ -195,6 +202,7 @@ def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None)
     return None if budget is None else budget // seeds, None if max_seconds is None else max_seconds / seeds
 
 
+@recorded
 def shapley(
     supports: Iterable[Iterable[int]],
     utility: Utility | Trainer,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_parameter
 
@@ -18,8 +20,11 @@ from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.inputs.boosting import NOTHING_FROM_FEATURES
 from localshapley.inputs.indexes import check_order
-from localshapley.inputs.model import check_estimator, final_step
+from localshapley.inputs.model import check_estimator, final_step, seeded, takes_missing
 from localshapley.inputs.named import named
+from localshapley.models.dispatch import find_named
+from localshapley.models.model import Model
+from localshapley.models.pipelines import peel
 from localshapley.progress import ProgressSetting
 from localshapley.valuation import Valuation
 
@@ -47,7 +52,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         budget: int | None = None,
         tol: float | None = None,
         max_seconds: float | None = None,
-        seed: int = 0,
+        random_state: Any = 0,
         n_jobs: int | None = None,
         progress: ProgressSetting = None,
     ) -> None:
@@ -61,17 +66,22 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.budget = budget
         self.tol = tol
         self.max_seconds = max_seconds
-        self.seed = seed
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> Any:
-        """Value the rows by the folds that they are not in, and train on what does no harm."""
-        if self.action not in ACTIONS:
-            raise unknown_name("action", self.action, ACTIONS)
-        if not 0 < self.confidence < 1:
-            raise InvalidArgumentError(f"confidence must be between 0 and 1; got {self.confidence!r}.")
-        estimator = self._estimator()
+    def fit(self, X: Any, y: Any, *, groups: Any = None, **other: Any) -> Any:
+        """Value the rows by the folds that they are not in, and train on what does no harm.
+
+        Parameters
+        ----------
+        X, y
+            Rows and labels.
+        groups : array of shape (n_rows,), optional
+            For splitters that keep rows of a group together, such as ``cv=GroupKFold()``.
+        """
+        self._check_settings(other)
+        estimator, judge = self._estimator(), self._judge()
         check_estimator(estimator)
         self._check_kind(estimator)
         if self.action == "weight" and not has_fit_parameter(estimator, "sample_weight"):
@@ -83,23 +93,24 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             warn(note)
         if not hasattr(X, "iloc"):
             X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-        labels = column_or_1d(y, warn=True)
+        labels, seed = column_or_1d(y, warn=True), self._seed()
+        estimator = seeded(estimator, seed)
         fitted = clone(estimator).fit(X, labels)  # data that the model refuses is refused here
-        n_folds = self._n_folds(labels)
+        folds = self._folds(X, labels, groups)
         self.valuation_: Valuation | None = None
         self.kept_: AnyArray = np.ones(len(labels), dtype=bool)
-        if n_folds is not None:
+        if folds is not None:
             self.valuation_ = value(
                 X,
                 labels,
-                model=estimator if self.model is None else self.model,
-                cv=n_folds,
+                model=judge,
+                cv=folds,
                 support=self.support,
                 score=self.scoring,
                 budget=self.budget,
                 tol=self.tol,
                 max_seconds=self.max_seconds,
-                seed=self.seed,
+                seed=seed,
                 n_jobs=self.n_jobs,
                 progress=self.progress,
             )
@@ -113,11 +124,53 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_ = fitted
         return self
 
+    def _check_settings(self, other: dict[str, Any]) -> None:
+        """Refuse what is no setting."""
+        if other:
+            raise InvalidArgumentError(
+                f"fit takes X, y and groups; got {', '.join(other)}. Rows are valued as equals, without weights; leave "
+                "them out, or take action='weight', which finds weights by itself."
+            )
+        if self.action not in ACTIONS:
+            raise unknown_name("action", self.action, ACTIONS)
+        is_number = isinstance(self.confidence, int | float | np.number)
+        if not (is_number and 0 < self.confidence < 1):
+            raise InvalidArgumentError(f"confidence must be between 0 and 1; got {self.confidence!r}.")
+
     def _estimator(self) -> Any:
         """The model inside; a name stands for the one that `value` takes it for."""
         if isinstance(self.estimator, str):
             return named(self.estimator, regression=isinstance(self, RegressorMixin))
         return self.estimator
+
+    def _judge(self) -> Any:
+        """What rows are valued with: `model`, behind the steps that prepare the rows for `estimator`."""
+        judge, before = self.model, peel(self._estimator())[0]
+        if judge is None:
+            return self._estimator()
+        if isinstance(judge, str):
+            judge = find_named(judge, regression=isinstance(self, RegressorMixin))
+        inside = judge.estimator if isinstance(judge, Model) else judge
+        if before is None or isinstance(inside, Pipeline):
+            return judge
+        whole = Pipeline([("before", before), ("judge", inside)])
+        if inside is judge:
+            return whole
+        judge = copy(judge)
+        judge.estimator = whole
+        return judge
+
+    def _seed(self) -> int:
+        """One number for all that is random."""
+        if isinstance(self.random_state, int | np.integer) and self.random_state >= 0:
+            return int(self.random_state)
+        try:
+            return int(check_random_state(self.random_state).randint(2**31))
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(
+                f"random_state must be a whole number of at least 0, a numpy RandomState or None; got "
+                f"{self.random_state!r}."
+            ) from None
 
     def _check_kind(self, estimator: Any) -> None:
         """Refuse a regressor where a classifier belongs, and the reverse."""
@@ -130,8 +183,18 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             f"{type(self).__name__} got {type(final_step(estimator)).__name__}, which is a {kind}; use {fitting}."
         )
 
-    def _n_folds(self, labels: AnyArray) -> Any:
+    def _folds(self, X: Any, labels: AnyArray, groups: Any) -> Any:
         """The folds to value by; None where there are too few rows to tell anything."""
+        if hasattr(self.cv, "split") and not isinstance(self.cv, str):
+            try:
+                return list(self.cv.split(X, labels, groups))
+            except (TypeError, ValueError) as error:
+                hint = "; give them to fit: fit(X, y, groups=...)" if "groups" in str(error) else ""
+                raise InvalidArgumentError(f"cv={self.cv!r} cannot split the rows: {error}{hint}") from None
+        if groups is not None:
+            raise InvalidArgumentError(
+                f"groups are for a splitter that keeps groups together, such as cv=GroupKFold(5); got cv={self.cv!r}."
+            )
         if not isinstance(self.cv, int | np.integer):
             return self.cv
         most = len(labels)
@@ -165,6 +228,13 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self.estimator_
 
     @property
+    def feature_names_in_(self) -> AnyArray:
+        """Names of the columns seen in training, where they are texts."""
+        if not hasattr(self, "estimator_"):
+            raise AttributeError(f"{type(self).__name__} has no feature_names_in_ before it is fitted.")
+        return self.estimator_.feature_names_in_  # type: ignore[no-any-return]
+
+    @property
     def n_features_in_(self) -> int:
         """Features seen in training."""
         if not hasattr(self, "estimator_"):
@@ -172,12 +242,18 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return int(self.estimator_.n_features_in_)
 
     def __sklearn_tags__(self) -> Any:
-        tags, inside = super().__sklearn_tags__(), get_tags(self._estimator())
-        tags.input_tags = replace(inside.input_tags, allow_nan=inside.input_tags.allow_nan and self.support is None)
+        tags, inside, judge = super().__sklearn_tags__(), get_tags(self._estimator()), self._judge()
+        both = self._estimator(), judge.estimator if isinstance(judge, Model) else judge
+        tags.input_tags = replace(inside.input_tags, allow_nan=self.support is None and all(map(_takes_gaps, both)))
         tags.classifier_tags = inside.classifier_tags if tags.classifier_tags is not None else None
         tags.regressor_tags = inside.regressor_tags if tags.regressor_tags is not None else None
         tags.array_api_support = False
         return tags
+
+
+def _takes_gaps(model: Any) -> bool:
+    """Whether a model says that it accepts missing values, or fills them in a step before."""
+    return takes_missing(model) if isinstance(model, Pipeline) else bool(get_tags(model).input_tags.allow_nan)
 
 
 def _tells_nothing(valuation: Valuation) -> bool:
@@ -211,15 +287,19 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
         What is trained on the cleaned rows; names are those of `value`.
     model : scikit-learn classifier or name, optional
         What the rows are valued with; by default `estimator`. ``"knn"`` is exact, quick, and often the better judge.
+        If `estimator` is a pipeline, the steps before its last one prepare the rows for `model`, too, unless `model` is
+        a pipeline of its own.
     cv : int, splitter or pairs, default=5
-        As in `value`.
+        As in `value`; splitters that need groups get those of ``fit(X, y, groups=...)``.
     action : {"drop", "weight"}, default="drop"
         Whether harmful rows are left out, or count less the surer it is that they do harm.
     confidence : float, default=0.68
         Confidence of the intervals; 0.68 is one standard error, 0.95 leaves out only the clearest cases.
     scoring : str or callable, optional
         The score of `value`.
-    support, budget, tol, max_seconds, seed, n_jobs, progress
+    random_state : int, RandomState or None, default=0
+        Seed of the folds, of the draws, and of models that leave theirs open; None takes another one each time.
+    support, budget, tol, max_seconds, n_jobs, progress
         As in `value`; `max_seconds` and `progress` are about the valuation, which takes nearly all of the time.
 
     Attributes
@@ -228,7 +308,7 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
     valuation_ : Valuation of the training rows; None if there were too few to tell
     kept_ : bool array of shape (n_rows,), False for harmful rows
         All rows are kept, with a warning, if models of a few rows learn nothing from the features.
-    classes_, n_features_in_
+    classes_, n_features_in_, and feature_names_in_ where columns have names
 
     Examples
     --------

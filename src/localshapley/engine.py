@@ -11,6 +11,7 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
 from localshapley.compiling import Stopwatch, announcing_compilation, showing_compilation
+from localshapley.errors import warn
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
 from localshapley.methods.forecast import first_round
@@ -152,6 +153,9 @@ class Played:
 
     def valuation(self, problem: Problem, notes: list[str], origin: Origin | None = None) -> Valuation:
         """The result, with the description of the problem."""
+        if self.counts.silent >= max(self.cost.draws - self.graph.n_tests, 1):  # all but those without any row
+            notes = [*notes, "values say nothing, as the model gave no prediction that can be scored."]
+            warn(notes[-1])
         return Valuation(
             values=self.values,
             stderr=self.stderr,

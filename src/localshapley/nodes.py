@@ -21,8 +21,10 @@ from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
+from localshapley.valuation.record import recorded
 
 
+@recorded
 def value_nodes(
     adjacency: Any,
     X: Any = None,
@@ -52,10 +54,11 @@ def value_nodes(
 
     Parameters
     ----------
-    adjacency : SciPy sparse matrix, edge list of shape (n_edges, 2), graph of networkx, PyTorch Geometric or DGL
+    adjacency : SciPy sparse matrix, edges of shape (n_edges, 2) or (2, n_edges), or graph of a library
         The edges; nodes are numbered as the rows of `X`, from 0. Directions and weights are ignored, self-loops and
-        repeated edges are merged. The last two also hold `X`, `y`, `train` and `test`, which can then be left out:
-        `x`, `y`, `train_mask` and `test_mask`, or `ndata` of the names ``"feat"``, ``"label"`` and these masks.
+        repeated edges are merged. Graphs of networkx, PyTorch Geometric and DGL are taken; the last two also hold `X`,
+        `y`, `train` and `test`, which can then be left out: `x`, `y`, `train_mask` and `test_mask`, or `ndata` of the
+        names ``"feat"``, ``"label"`` and these masks.
     X : array, DataFrame or SciPy sparse matrix of shape (n_nodes, n_features)
         Features, used as they are; sparse ones train faster.
     y : array of shape (n_nodes,)

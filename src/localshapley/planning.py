@@ -50,10 +50,10 @@ class Plan:
     first_look : int
         Trainings until a sampled run first knows its error; it then says how many more the target takes.
     seconds_per_training : float
-        Mean of a few timed trainings, without compiling.
+        Of a few timed trainings, without compiling.
     target : Forecast or None
-        What a sampled run is expected to take until its target, from a first round on some of the test rows; None where
-        even that would take too long.
+        What a sampled run is expected to take until its target, foreseen from its first rounds, or why that cannot be
+        told; None where there is no target.
     faster : str
         What would take less time, if it takes longer than a minute.
     model, score, support, trainer : str
@@ -99,6 +99,7 @@ class Plan:
             "",
             f"  {'trainings':<26}{'number':>12}  {'time':>12}",
             *(_line(*row) for row in self._table()),
+            *self._until_target(),
             "",
             f"  distinct subsets  {in_words(levels.lsmr)}{error}; {levels.reused:.1%} of the subsets are reused",
             f"  distinct subsets per test row, over the first test rows: {growth}",
@@ -127,10 +128,21 @@ class Plan:
         if self.trainings is not None:
             name = "sampled, budget" if self.samples else f"all of {self.method}"
             table.append(self._row(name, self.trainings, "this run"))
-        if self.target is not None:
-            name = f"until {self.target.aim:g}, estimated"
-            table.append((name, self.target.trainings, self.target.seconds, "this run"))
         return table
+
+    def _until_target(self) -> list[str]:
+        """What a sampled run takes until its target, with a line for the range."""
+        found = self.target
+        if found is None:
+            return []
+        if found.trainings is None or found.seconds is None:
+            return [f"  {f'until {found.aim:g}':<26}{'cannot tell':>12}  ({found.unknown})"]
+        lines = [_line(f"until {found.aim:g}, estimated", found.trainings, found.seconds, "this run")]
+        ranges = found.trainings_range, found.seconds_range
+        if ranges[0] is not None and ranges[1] is not None and ranges[0][0] < ranges[0][1]:
+            for place, name in enumerate(("  at least", "  at most")):
+                lines.append(_line(name, ranges[0][place], ranges[1][place], ""))
+        return lines
 
     def _row(self, name: str, count: int, way: str) -> tuple[str, int, float, str]:
         return name, count, min(count, 10**300) * self.seconds_per_training, way
@@ -164,6 +176,7 @@ def plan(
     per_test: bool = False,
     store: StoreSetting = None,
     on_error: str = "raise",
+    rare: str = "raise",
     on_interrupt: str = "raise",
 ) -> Plan:
     """Say what `value` with the same arguments would do and cost; trains one reference model and a few coalitions.
@@ -171,7 +184,7 @@ def plan(
     Parameters
     ----------
     X, y, X_test, y_test, model, cv, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, \
-    progress, owners, per_test, on_error, on_interrupt
+    progress, owners, per_test, on_error, rare, on_interrupt
         As in `value`; what `value` would refuse is refused here.
     seeds
         As in `value`; the plan is that of one seed.
@@ -206,6 +219,7 @@ def plan(
         seed=seed,
         n_jobs=n_jobs,
         on_error=on_error,
+        rare=rare,
         owners=owners,
         progress=progress,
         in_parts=True,
@@ -220,7 +234,7 @@ def plan(
         seconds = bench.pace(graph, seed)
         target = until_target(run, graph, bench, settings)
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
-    longest = max(longest, 0.0 if target is None else target.seconds)
+    longest = max(longest, 0.0 if target is None or target.seconds is None else target.seconds)
     return Plan(
         n_rows=graph.n_all,
         memory=problem.memory,

@@ -108,27 +108,34 @@ class Progress:
     def _show(self) -> None:
         if self._draws:
             self._bar = self._bar or (_TerminalBar if has_terminal() else _NotebookBar)(self._label)
-            self._bar.show(self._done, self._expected, ", ".join(self._status()), at_once=bool(self._said))
+            status = ", ".join([*self._left(), *self._status()])  # 80 columns cut off the end
+            self._bar.show(self._done, self._expected, status, at_once=bool(self._said))
         elif perf_counter() - self._last_line > BETWEEN_LINES:
             self._last_line = perf_counter()
-            print(f"{self._label}: {', '.join(self._status())}", file=sys.stderr, flush=True)
+            print(f"{self._label}: {', '.join([*self._status(), *self._left()])}", file=sys.stderr, flush=True)
 
     def _status(self) -> list[str]:
-        """What to say: trainings, rate, relative error, time left."""
+        """What to say: trainings, rate, relative error."""
         if self._said:
             return [self._said]
-        seconds = perf_counter() - self._started - self._silent
         about = "" if self._expected == self._total else "about "
         of = f" of {about}{self._expected:,.0f}" if self._expected is not None else ""
         of += " until the first estimate" if about and not self._text else ""
-        parts = [f"{self._done:,}{of}", f"{self._done / max(seconds, 1e-9):,.0f}/s"]
-        if self._text:
-            parts.append(self._text)
-        if self._expected is not None and self._done:
-            left = seconds * max(self._expected / self._done - 1, 0.0)
-            if left > 0:
-                parts.append(f"{about}{duration(left)} left")
-        return parts
+        parts = [f"{self._done:,}{of}", f"{self._done / max(self._seconds, 1e-9):,.0f}/s"]
+        return [*parts, self._text] if self._text else parts
+
+    def _left(self) -> list[str]:
+        """The time left, if it is known."""
+        if self._said or self._expected is None or not self._done:
+            return []
+        left = self._seconds * max(self._expected / self._done - 1, 0.0)
+        about = "" if self._expected == self._total else "about "
+        return [f"{about}{duration(left)} left"] if left > 0 else []
+
+    @property
+    def _seconds(self) -> float:
+        """How long trainings have taken."""
+        return perf_counter() - self._started - self._silent
 
 
 class _TerminalBar:

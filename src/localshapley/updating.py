@@ -31,9 +31,11 @@ from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
 from localshapley.valuation.columns import check_valuation, n_rows_of
 from localshapley.valuation.matching import find, find_rows
+from localshapley.valuation.record import recorded
 from localshapley.workers import Bench
 
 
+@recorded
 def update(
     valuation: Valuation,
     X: Any,

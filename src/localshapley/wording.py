@@ -63,6 +63,15 @@ def one(name: str) -> str:
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
+def probability(p: float) -> str:
+    """Write an estimated probability: none is so sure that it should read as 0 or 1.
+
+    >>> probability(0.9993), probability(0.25), probability(0.001)
+    ('> 0.99', '0.25', '< 0.01')
+    """
+    return "> 0.99" if p > 0.99 else "< 0.01" if p < 0.01 else f"{p:.2f}"
+
+
 NAMED = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"))
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 

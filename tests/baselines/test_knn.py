@@ -495,6 +495,35 @@ class TestRuns:
             assert (array == copy).all()
 
 
+@METHODS
+@pytest.mark.parametrize("n_tests", [12, 150])
+def test_errors_of_test_rows_are_known(function, settings, n_tests):
+    """So that no order is claimed to be certain."""
+    X, y, X_test, y_test = some_rows(n_tests=n_tests)
+    v = function(X, y, X_test, y_test, **settings, n_jobs=2, max_distances=600)  # blocks of ten
+    each = np.array(
+        [quietly(function, X, y, X_test[t : t + 1], y_test[t : t + 1], **settings).values for t in range(n_tests)]
+    )
+    np.testing.assert_allclose(v.stderr_tests, np.sqrt(n_tests * each.var(axis=0, ddof=1)), rtol=1e-5)
+    worst = v.among_worst(5)
+    assert 0.2 < worst.expected < 4
+    assert worst.size > 5
+    assert not worst.unknown
+
+
+@METHODS
+def test_rows_of_one_class_have_values(function, settings):
+    """The right one of two labels, or the wrong one; with a radius one class is always guessed right."""
+    X, _, X_test, _ = some_rows()
+    ones = np.ones(len(X), dtype=int)
+    found = quietly(function, X, ones, X_test, ones[: len(X_test)], **settings)
+    with pytest.warns(ls.LocalShapleyWarning, match="labels that y does not have"):
+        wrong = function(X, ones, X_test, 0 * ones[: len(X_test)], **settings)
+    right = 0 if settings else len(X_test)
+    assert found.values.sum() == pytest.approx(right)
+    np.testing.assert_array_equal(wrong.values <= 0, True)
+
+
 class TestErrors:
     """Each names the argument, and what to do."""
 
@@ -516,7 +545,6 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda X, y, X_test, y_test: (X, np.ones(60), X_test, y_test), "y holds one class only"),
             (lambda X, y, X_test, y_test: (X, y[:9], X_test, y_test), "y has 9 entries, X has 60 rows"),
             (lambda X, y, X_test, y_test: (X, y, X_test, y_test[:9]), "y_test has 9 entries, X_test has 12 rows"),
             (lambda X, y, X_test, y_test: (X, y, X_test[:, :2], y_test), "X_test has 2 features, X has 5"),

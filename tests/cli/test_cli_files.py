@@ -185,7 +185,9 @@ class TestRowsThatAreChosen:
 def test_a_feature_may_be_named_row(answer, lines, tmp_path):
     where = [*WHERE[:-2], *LATIN]
     answer("suspects", *where, "-n", 3, "--out", "s.csv")
-    assert {"row", "row_in_table"} <= set(pd.read_csv(tmp_path / "s.csv").columns)
+    listed, table = pd.read_csv(tmp_path / "s.csv"), pd.read_csv("t.csv", encoding="latin-1", sep=";")
+    assert listed.columns[0] == "row"  # ours, as in the lists of other commands
+    assert listed["row_in_table"].tolist() == table["row"].iloc[listed["row"]].tolist()
     answer("value", *where, "--out", "v.parquet")
     answer("report", "v.parquet", "--train", "t.csv", "-t", "kind", *LATIN)
 

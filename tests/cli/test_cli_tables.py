@@ -118,6 +118,23 @@ words = make_pipeline(
         assert all(row["neighbours"] for row in found["suspects"])
 
 
+class TestRareClasses:
+    def test_are_named_and_can_be_left_out(self, answer, command, table):
+        frame, write = table
+        write(
+            frame.assign(
+                label=frame["label"].astype(str).where(~frame.index.isin([3, 9]), "n" + frame.index.astype(str))
+            )
+        )
+        done = command("value", *WHERE)
+        assert done.status == 2
+        assert "'n3' and 'n9' once" in done.stderr
+        assert "--drop-rare-classes" in done.stderr
+        document = answer("value", *WHERE, "--drop-rare-classes")
+        assert document["n_rows"] == 58
+        assert "left out 2 rows of t.csv whose label no other row has: 'n3' and 'n9'" in document["preparation"]
+
+
 class TestMissingTargets:
     @pytest.fixture
     def gaps(self, table):

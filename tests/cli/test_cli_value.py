@@ -119,6 +119,20 @@ def test_regression_owners_as_players_and_a_store(answer, flowers):
     assert sum(row["n_rows"] for row in first["owners"]) == len(pd.read_csv(flowers / "train.csv")) - n_tests
 
 
+def test_the_command_is_in_the_file_the_document_and_the_report(answer, command, flowers, tmp_path):
+    words = ("value", flowers / "train.csv", "-t", "petal length", "--seed", 3, "--tol", 0.2, "--out", "v.parquet")
+    record = answer(*words, "--report", "a report.html")["record"]
+    assert record["call"].startswith("localshapley value ")
+    assert record["call"].endswith(
+        "-t 'petal length' --seed 3 --tol 0.2 --out v.parquet --report 'a report.html' --json"
+    )
+    assert (record["seed"], record["limits"]) == (3, {"tol": "0.2"})
+    assert ls.load(tmp_path / "v.parquet").record.call == record["call"]
+    assert "--tol 0.2 --out v.parquet" in (tmp_path / "a report.html").read_text()
+    command("report", "v.parquet", "--out", "later.html")
+    assert "--tol 0.2 --out v.parquet" in (tmp_path / "later.html").read_text()  # of the values, not of the report
+
+
 def test_owners_as_players_are_listed_and_reported_as_owners(command, flowers, tmp_path):
     words = ("value", flowers / "train.csv", "-t", "species", "--owner", "garden", "--play-owners", "-q")
     shown = command(*words, "--out", "v.csv", "--report", "r.html").stdout

@@ -6,13 +6,14 @@ from math import factorial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import KFold, RepeatedKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -20,6 +21,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.inputs.folds import make_folds
+
+HALVES = [(np.array([3, 4, 5]), np.array([0, 1, 2])), (np.array([0, 1, 2]), np.array([3, 4, 5]))]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +73,46 @@ class TestFolds:
         with pytest.raises(ls.InvalidArgumentError, match=r"'b'.* once"):
             make_folds(2, np.array(["a", "a", "b"]), classifier=True, seed=0)
 
+    def test_all_classes_of_one_row_are_named(self):
+        labels = np.array(["a", "a", "b", "c", "d", "d", "e"])
+        with pytest.raises(ls.InvalidArgumentError, match=r"'b', 'c' and 'e' once\. .*rare='drop'.*--drop-rare"):
+            make_folds(2, labels, classifier=True, seed=0)
+
+
+class TestRareClassesAreLeftOut:
+    @pytest.mark.parametrize("kind", ["array", "frame", "sparse", "list"])
+    def test_values_are_those_of_the_other_rows(self, iris, kind):
+        X, y = iris[0][:60].copy(), iris[1][:60].astype(str)
+        y[[7, 31]] = ["rare", "rarer"]
+        owners = np.arange(60) % 5
+        kept = np.setdiff1d(np.arange(60), [7, 31])
+        of = {"array": np.asarray, "frame": pd.DataFrame, "sparse": sparse.csr_matrix, "list": np.ndarray.tolist}[kind]
+        expected = ls.value(of(X[kept]), y[kept], cv=3, model="knn")
+        v = ls.value(of(X), y, cv=3, model="knn", rare="drop")
+        np.testing.assert_array_equal(v.values, expected.values)
+        assert v.ids.tolist() == kept.tolist()
+        assert "left out 2 rows whose class no other row has: 'rare' and 'rarer'." in v.notes
+        np.testing.assert_array_equal(v.digests.rows, expected.digests.rows)
+        assert ls.plan(of(X), y, cv=3, model="knn", rare="drop").n_rows == 58
+        by_owner = ls.value(of(X), y, cv=3, model="knn", rare="drop", owners=owners)
+        np.testing.assert_array_equal(
+            by_owner.values, ls.value(of(X[kept]), y[kept], cv=3, model="knn", owners=owners[kept]).values
+        )
+
+    def test_names_of_rows_stay(self, iris):
+        X, y = pd.DataFrame(iris[0][:60], index=[f"r{i}" for i in range(60)]), iris[1][:60].copy()
+        y[7] = 99
+        assert "r7" not in ls.value(X, y, cv=3, model="knn", rare="drop").ids
+
+    def test_where_there_are_none_nothing_changes(self, iris):
+        X, y = iris[0][:60], iris[1][:60]
+        expected, v = (ls.value(X, y, cv=3, model="knn", rare=rare) for rare in ("raise", "drop"))
+        np.testing.assert_array_equal(v.values, expected.values)
+        assert (v.ids, v.notes) == (None, expected.notes)
+        assert len(ls.value(X, np.arange(60) / 7, cv=3, model="knn", rare="drop").values) == 60
+        with pytest.raises(ls.InvalidArgumentError, match="rare must be one of"):
+            ls.value(X, y, cv=3, model="knn", rare="keep")
+
 
 class TestCrossValidation:
     @pytest.mark.parametrize(
@@ -94,8 +137,12 @@ class TestCrossValidation:
             make_pipeline(StandardScaler(), KNeighborsClassifier(2)),
             DecisionTreeClassifier(random_state=0),
             SVC(),
+            KNeighborsRegressor(3),
+            Ridge(),
+            make_pipeline("passthrough", Ridge()),
+            ls.models.Refit(make_pipeline("passthrough", Ridge())),
         ],
-        ids=["knn", "pipeline", "tree", "svm"],
+        ids=["knn", "pipeline", "tree", "svm", "knn of numbers", "ridge", "pipeline of numbers", "refit of numbers"],
     )
     def test_is_the_sum_over_the_folds(self, iris, model):
         X, y = iris
@@ -125,6 +172,25 @@ class TestCrossValidation:
         v = ls.value(X, y, model=LinearRegression(), cv=5, support=ls.supports.Nearest(6), method="exact")
         assert np.argmin(v.values) == 7
         assert v.n_tests[7] > 0
+
+    @pytest.mark.parametrize("owners", [None, list("abaabb")], ids=["rows", "owners"])
+    def test_a_regressor_is_not_told_the_label_it_is_tested_on(self, owners):
+        """Nothing learnt predicts the mean of the rows outside the fold, in pipelines as without."""
+        X, y = np.array([[0], [1], [2], [0], [3], [4.0]]), np.array([1, 2, 4, 1, 9, 7.0])
+        settings = {"cv": HALVES, "support": ls.supports.Everything(), "method": "exact", "owners": owners}
+        gain = 0.0
+        for train, test in HALVES:
+            found = Ridge().fit(X[train], y[train]).predict(X[test])
+            gain += ((y[test] - y[train].mean()) ** 2 - (y[test] - found) ** 2).sum()
+        for model in (Ridge(), ls.models.Estimator(Ridge()), make_pipeline("passthrough", Ridge())):
+            assert ls.value(X, y, model=model, **settings).values.sum() == pytest.approx(gain)
+        # Class priors do not depend on the fold: every class of `y` is equally likely, also one that a fold lacks.
+        codes = np.array([0, 1, 2, 0, 1, 0])
+        found = GaussianNB().fit(X[3:], codes[3:]).predict(X[:3]), GaussianNB().fit(X[:3], codes[:3]).predict(X[3:])
+        right = (found[0] == codes[:3]).sum() + (found[1] == codes[3:]).sum()
+        for model in (GaussianNB(), make_pipeline("passthrough", GaussianNB())):
+            v = ls.value(X, codes, model=model, score="accuracy", **settings)
+            assert v.values.sum() == pytest.approx(right - 6 / 3)
 
     def test_repeated_folds_add_up(self, iris):
         X, y = iris

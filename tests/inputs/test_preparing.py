@@ -49,11 +49,24 @@ def test_numbers_are_read_as_what_they_are(texts, numbers, how):
         ["yes", "maybe"],
         ["1,23,4", "5"],
         ["2024.01.02", "2024.01.03"],
+        ["Jan 1 2000", "Jan 32 2000"],
+        ["2012/01/31", "31/01/2012"],
         ["$5", "€5"],
         ["03/04/2024", "05/06/2024"],
         ["-$-5", "$5"],
     ],
-    ids=["telephone", "mixed", "a third word", "no thousands", "dates", "currencies", "days or months", "two signs"],
+    ids=[
+        "telephone",
+        "mixed",
+        "a third word",
+        "no thousands",
+        "dates",
+        "no such day",
+        "two ways",
+        "currencies",
+        "days or months",
+        "two signs",
+    ],
 )
 def test_words_stay_words(texts):
     found = prepare(pd.DataFrame({"a": texts}))
@@ -114,6 +127,13 @@ def test_texts_without_words_that_come_again_are_left_out():
         "{}.3.2025 12:30",
         "2{}/03/2025",
         "03/2{}/2025 12:30:10",
+        "2012/01/0{}",
+        "2012/1/{} 12:30",
+        "Jan {} 2000",
+        "January {}, 2000",
+        "May 0{} 2000",
+        "{} Jan 2000",
+        "0{}-Mar-2012",
     ],
 )
 def test_dates_are_numbers(date):
@@ -279,3 +299,15 @@ class TestTargets:
     def test_dates_are_refused(self):
         with pytest.raises(LocalShapleyError, match="the target 'day' holds dates"):
             labels_of(pd.Series(pd.date_range("2024-01-01", periods=3), name="day"))
+
+
+def test_one_word_among_numbers_may_stand_for_a_gap():
+    table = pd.DataFrame({"body mass": ["?", *map(str, range(19))]})
+    with pytest.raises(
+        LocalShapleyError, match=r"if '\?' stands for a gap, say so \(--na '\?'\).*--category 'body mass'"
+    ):
+        prepare(table)
+    table.loc[1, "body mass"] = "unknown"
+    with pytest.raises(LocalShapleyError, match="holds numbers except in 2 rows") as told:
+        prepare(table)
+    assert "--na" not in str(told.value)

@@ -62,13 +62,14 @@ class TestScale:
 
 
 class Diverging(RegressorMixin, BaseEstimator):
-    """A mean that runs away where it has less than four rows."""
+    """A mean that runs away where it has fewer than some rows."""
 
-    def __init__(self, says=1e200):
+    def __init__(self, says=1e200, least=4):
         self.says = says
+        self.least = least
 
     def fit(self, X, y):
-        self.mean_ = self.says if len(y) < 4 else y.mean()
+        self.mean_ = self.says if len(y) < self.least else y.mean()
         self.n_features_in_ = X.shape[1]
         return self
 
@@ -90,10 +91,20 @@ class TestTooLarge:
         assert note in expected.notes
         assert "scale the columns of X" in note
 
+    def test_a_model_without_any_answer_is_warned_of(self):
+        data = X, Y, X_TEST, Y_TEST
+        with pytest.warns(ls.LocalShapleyWarning, match="values say nothing, as the model gave no prediction"):
+            v = ls.value(*data, model=Diverging(least=100), support=ls.supports.Nearest(6), method="exact")
+        assert any("say nothing" in note for note in v.notes)
+
     def test_scores_of_a_game_are_refused(self):
         message = r"score of 1e\+100 to a coalition of 0 players on test row 0.*1e\+62"
         with pytest.raises(ls.TrainingError, match=message):
             ls.shapley([[0, 1, 2]], lambda coalition, tests: np.full(len(tests), 1e100))
+
+    def test_amounts_are_no_classes(self):
+        """Floats of this size are whole numbers."""
+        assert "Regressor" in ls.value(X, HUGE * Y, X_TEST, HUGE * Y_TEST, model="knn").model
 
     @pytest.mark.parametrize("scale", [1e40, 1e-40])
     def test_amounts_are_refused(self, scale):

@@ -190,6 +190,28 @@ def test_a_support_too_large_is_refused_with_its_count_before_any_training():
         ls.shapley([range(10)], never, budget=5000, method="baseline")
 
 
+class SquaredSum:
+    """The square of the sum of the weights of a coalition: a player's value is its weight times the sum of all."""
+
+    def __init__(self, weights):
+        self.weights = weights
+
+    def evaluate(self, coalitions):
+        of_players = np.append(self.weights[coalitions.players], 0.0)
+        sums = np.add.reduceat(of_players, np.minimum(coalitions.indptr[:-1], len(of_players) - 1))
+        return np.repeat(np.where(np.diff(coalitions.indptr), sums**2, 0.0), np.diff(coalitions.test_indptr))
+
+
+@pytest.mark.parametrize(("n", "method"), [(8, "exact"), (16, "exact"), (11, "subset-centric"), (11, "baseline")])
+def test_sums_over_many_subsets_lose_no_digits(n, method):
+    """Sums of 65,000 terms, each rounded, would be off by a thousand times as much."""
+    weights = np.random.default_rng(n).normal(size=n) + 3
+    v = ls.shapley([list(range(n))], SquaredSum(weights), method=method, per_test=True)
+    limit = 1e-14 if n == 8 else 2e-15
+    np.testing.assert_allclose(v.values, weights * weights.sum(), rtol=0, atol=limit * weights.max() * weights.sum())
+    np.testing.assert_allclose(v.per_test.toarray()[0], v.values, rtol=0, atol=limit * weights.max() * weights.sum())
+
+
 class TestBadUtilities:
     def test_wrong_length(self):
         with pytest.raises(ls.InvalidArgumentError, match=r"one number for each of the 2 test rows.*shape \(1,\)"):
@@ -198,6 +220,16 @@ class TestBadUtilities:
     def test_nan(self):
         with pytest.raises(ls.InvalidArgumentError, match=r"NaN or infinity for coalition \[0\]"):
             ls.shapley([[0, 1]], lambda c, t: [np.nan if len(c) == 1 else 0.0])
+
+    @pytest.mark.parametrize("found", [["good"], ["1.5"], "good", [[1.0], [1.0, 2.0]], [1j]])
+    def test_no_numbers(self, found):
+        class Many:
+            def evaluate(self, coalitions):
+                return found * len(coalitions.tests) if isinstance(found, list) else found
+
+        for utility in (lambda c, t: found, Many()):
+            with pytest.raises(ls.InvalidArgumentError, match=r"must return one number for each.*it returned"):
+                ls.shapley([[0, 1]], utility)
 
     @pytest.mark.parametrize(
         ("change", "message"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
 from localshapley.methods import read_settings
-from localshapley.methods.forecast import until_target
+from localshapley.methods.forecast import PILOT, until_target
 from localshapley.models.utility import as_trainer
 from localshapley.workers import Bench
 from playing import Timed, play
@@ -42,6 +43,18 @@ class TestMaxSeconds:
         assert found.stopped.endswith("(limit 3 s)")
         assert (found.stderr > 0).any()
 
+    def test_a_first_moment_that_was_slow_makes_no_false_warning(self):
+        game, started = Timed(smooth, 0.001), [True]
+
+        def loading(coalition, tests):
+            game.now += 0.5 * (len(started) in (2, 3))  # as trainers do that prepare what later trainings use
+            started.append(True)
+            return game(coalition, tests)
+
+        with warnings.catch_warnings(action="error"):
+            found = play(SUPPORTS, loading, N, clock=game.clock, method="sample", tol=0.5, max_seconds=5)
+        assert found.stopped.startswith("relative error")
+
     @pytest.mark.parametrize("method", ["sample", "auto"])
     @pytest.mark.parametrize("limit", [70.0, 80.0, 90.0])
     def test_the_first_round_is_as_small_as_the_limit_asks_for(self, method, limit):
@@ -67,12 +80,13 @@ class TestMaxSeconds:
 
 
 class TestUntilTarget:
-    def forecast(self, seconds, patience=2.0, supports=SUPPORTS, **settings):
+    def forecast(self, seconds, patience=2.0, supports=SUPPORTS, most=PILOT, busy=1.0, **settings):
         game = Timed(smooth, seconds)
-        graph, bench = ls.SupportGraph(supports, N), Bench(as_trainer(game), clock=game.clock)
+        bench = Bench(as_trainer(game), clock=lambda: busy * game.now, cpu_clock=game.clock)
+        graph = ls.SupportGraph(supports, N)
         settings = read_settings(**{"method": "sample", **settings})
         run = settings.method.start(graph, bench, settings)
-        return until_target(run, graph, bench, settings, patience), game
+        return until_target(run, graph, bench, settings, patience, most), game
 
     def test_a_target_that_is_reached_meanwhile_is_known(self):
         found, _ = self.forecast(1e-5, tol=0.2)
@@ -96,13 +110,48 @@ class TestUntilTarget:
 
     def test_where_a_round_takes_too_long_some_of_the_test_rows_say_it(self):
         supports = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(60)]
-        found, game = self.forecast(0.02, supports=supports, tol=0.1)
+        found, game = self.forecast(0.01, supports=supports, tol=0.1)
         real = ls.shapley(supports, smooth, N, method="sample", tol=0.1)
-        assert real.cost.trainings / 5 < found.trainings < 5 * real.cost.trainings
+        assert real.cost.trainings / 3 < found.trainings < 3 * real.cost.trainings
+        assert found.trainings_range[0] < real.cost.trainings < found.trainings_range[1]
+        assert found.seconds_range[0] < found.seconds < found.seconds_range[1]
         assert game.now < 7
+        found, _ = self.forecast(0.02, supports=supports, tol=0.1)  # a quarter of the rows, once
+        assert found.trainings is None
+        assert found.unknown.endswith("values are still mostly noise")
 
-    def test_where_next_to_nothing_can_be_trained_nothing_is_said(self):
-        assert self.forecast(1.0)[0] is None
+    def test_how_many_trainings_it_takes_does_not_depend_on_how_busy_the_machine_is(self):
+        supports = [np.sort(np.random.default_rng(t).choice(N, 14, replace=False)) for t in range(60)]
+        found, _ = self.forecast(1e-6, supports=supports, tol=0.03, most=2000)
+        assert found.trainings > 5000
+        busy, _ = self.forecast(1e-6, supports=supports, tol=0.03, most=2000, busy=4.0)
+        assert (busy.trainings, busy.trainings_range) == (found.trainings, found.trainings_range)
+        assert busy.seconds == pytest.approx(4 * found.seconds)
+        slow, _ = self.forecast(0.01, supports=supports, tol=0.03, most=2000)
+        held, _ = self.forecast(0.01, supports=supports, tol=0.03, most=2000, busy=4.0)
+        assert slow.trainings != found.trainings  # seconds of the processor end it, to the next batch
+        assert held.trainings == pytest.approx(slow.trainings, rel=0.3)
+
+    def test_a_target_far_beyond_what_was_tried_cannot_be_told(self):
+        supports = [np.sort(np.random.default_rng(t).choice(N, 30, replace=False)) for t in range(12)]
+        found, _ = self.forecast(1e-6, supports=supports, tol=1e-4, most=500)
+        assert found.trainings is None
+        assert re.fullmatch(r"it is too far beyond the \d+ trainings of a first try", found.unknown)
+
+    def test_large_supports_leave_no_warning(self):
+        supports = [np.sort(np.random.default_rng(t).choice(3000, 2500, replace=False)) for t in range(12)]
+        game = Timed(lambda coalition, tests: [np.tanh(len(coalition) / 900 + t) for t in tests], 0.001)
+        graph = ls.SupportGraph(supports, 3000)
+        bench, settings = Bench(as_trainer(game), clock=game.clock, cpu_clock=game.clock), read_settings("sample")
+        run = settings.method.start(graph, bench, settings)
+        with np.errstate(over="raise", divide="raise", invalid="raise"), warnings.catch_warnings(action="error"):
+            until_target(run, graph, bench, settings)
+
+    def test_where_next_to_nothing_can_be_trained_it_says_that_it_cannot_tell(self):
+        found, game = self.forecast(1.0)
+        assert (found.trainings, found.seconds, found.trainings_range, found.seconds_range) == (None,) * 4
+        assert found.unknown == "the 85 trainings of a first look are too many to try out"
+        assert game.now < 7
 
     def test_without_a_target_there_is_nothing_to_foresee(self):
         assert self.forecast(1e-5, budget=200)[0] is None

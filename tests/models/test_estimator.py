@@ -77,7 +77,8 @@ def plain_loop(model, X, y, X_test, y_test, supports, accuracy=False):
             if accuracy:
                 return float(copy.predict(row)[0] == y_test[t])
             known = copy.classes_.tolist()
-            return copy.predict_proba(row)[0][known.index(y_test[t])] if y_test[t] in known else 0.0
+            found = copy.predict_proba(row)[0]
+            return found[known.index(y_test[t])] if y_test[t] in known else 0.0
         except ValueError:
             return nothing_learnt(t)
 

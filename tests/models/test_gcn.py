@@ -447,6 +447,7 @@ def forms():
     yield pytest.param(one_way, id="sparse")
     yield pytest.param(np.concatenate([path, path[:, ::-1], path, [[2, 2]]]), id="array")
     yield pytest.param(path.tolist(), id="list")
+    yield pytest.param(torch.tensor(path.T), id="edge_index")
     yield pytest.param(SimpleNamespace(edge_index=torch.tensor(path.T), num_nodes=6), id="PyTorch Geometric")
     ends = tuple(torch.tensor(path.T))
     yield pytest.param(SimpleNamespace(edges=lambda: ends, num_nodes=lambda: 6, nodes=None, ndata={}), id="DGL")
@@ -512,9 +513,18 @@ def test_isolated_nodes_are_worth_nothing():
     v = value_nodes([[0, 1], [1, 2]], X, data.y, [0, 1, 2, 5, 6], [3, 4], model=GCN(epochs=2), device="cpu")
     assert v.values.tolist() == [0, 0, 0, 0, 0]
     assert v.n_tests.tolist() == [0, 0, 0, 0, 0]
-    assert any("2 of 2 test nodes have an empty support" in note for note in v.notes)
-    with pytest.raises(InvalidArgumentError, match="no test node is within 2 hops of a training node"):
+    said = "2 of 2 test nodes have an empty support and add nothing; supports.Everything() would reach them."
+    assert said in v.notes
+    with pytest.raises(
+        InvalidArgumentError, match=r"within 2 hops of a training node; give test nodes in the same parts"
+    ):
         value_nodes([[0, 1], [1, 2]], X, data.y, [0, 1, 2, 5, 6], [3, 4], games="train", device="cpu")
+    path = [[0, 1], [1, 2], [2, 3], [3, 4]]  # the fourth hop is the first that leads from both to a training node
+    v = value_nodes(path, X, data.y, [0, 5, 6], [3, 4], model=GCN(epochs=2), device="cpu")
+    (note,) = (note for note in v.notes if "empty support" in note)
+    assert note.endswith("a larger support (supports.Hops(4)) would reach them.")
+    with pytest.raises(InvalidArgumentError, match=r"take a larger support \(supports.Hops\(4\)\)"):
+        value_nodes(path, X, data.y, [0, 5, 6], [3, 4], games="train", device="cpu")
 
 
 def test_a_store_is_read_again(tmp_path):

@@ -17,8 +17,18 @@ from scipy import sparse
 from sklearn.datasets import load_digits
 
 from localshapley import tasks
+from localshapley.cli.output import table_text
 from localshapley.report import render, summarise
-from localshapley.report.tables import MAX_TEXT, any_column, decimals_of, number_column, show, text, to_script
+from localshapley.report.tables import (
+    MAX_TEXT,
+    any_column,
+    decimals_of,
+    number_column,
+    probability_column,
+    show,
+    text,
+    to_script,
+)
 from report.parts import Outline, embedded, said, suspects_of, valuation
 
 ODD = [None, np.nan, pd.NaT, pd.NA, "", "x" * 500, "😀" * 100, "مرحبا", "\x00\ud800"]
@@ -68,6 +78,13 @@ def test_cells_as_a_reader_expects_them():
     assert [decimals_of(np.array(x)) for x in ([0.123456], [12.3456], [0.25, 3.0], [7, 1e7], [1e-12], [])] == [
         *(4, 2, 2, 0, None, 0),
     ]
+
+
+def test_no_estimated_probability_reads_as_0_or_1():
+    column, cells = probability_column("p wrong", pd.Series([1.0, 0.9993, 0.99, 0.456, 0.001, 0.0, np.nan]))
+    assert [show(cell, column) for cell in cells] == ["> 0.99", "> 0.99", "0.99", "0.46", "< 0.01", "< 0.01", ""]
+    table = pd.DataFrame({"p_wrong": [0.9993, 0.5], "value": [1.0, 2.0]}, index=pd.Index([3, 4], name="row"))
+    assert table_text(table).split() == ["row", "p_wrong", "value", "3", ">", "0.99", "1", "4", "0.50", "2"]
 
 
 CELLS = st.one_of(st.none(), st.floats(), st.integers(), st.text(), st.dates(), st.binary())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -17,15 +18,19 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Perceptron, Ridge, SGDClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
-from localshapley.store.contents import digest_rows
+from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
+from localshapley.problem.finding import of_fold
+from localshapley.store.contents import Contents, contents_of_folds, digest_rows
 from localshapley.store.describing import describe
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
@@ -101,7 +106,7 @@ class TestReuse:
             assert store.info().n_coalitions == loose.cost.trainings + tight.cost.trainings
         assert same_bits(tight, run(method="sample", tol=0.1))
 
-    def test_rows_in_another_order_are_the_same_rows(self, tmp_path):
+    def test_rows_in_another_order_are_the_same_rows_to_trees(self, tmp_path):
         first = run(tmp_path / "run.db")
         order, tests = np.random.default_rng(0).permutation(len(X)), np.random.default_rng(1).permutation(len(X_TEST))
         again = run(tmp_path / "run.db", (X[order], Y[order], X_TEST[tests], Y_TEST[tests]))
@@ -157,6 +162,71 @@ class TestReuse:
             run(store)
             assert run(store).cost.trainings == 0
             assert store.info().n_coalitions == run().cost.distinct
+
+
+EQUAL = np.array([[0, 1], [1, 2], [2, 0], [1.6, 0.4], [1, 2], [2, 0]])
+"""Rows of which two pairs are equal, and so are their labels."""
+CLASSES, AMOUNTS = np.array([0, 1, 0, 1, 1, 0]), np.array([1, 2.5, 4.1, 0.3, 2.5, 4.1])
+TESTS = np.array([[0.9, 1.6], [1.8, 0.2]]), np.array([1, 0]), np.array([2.0, 3.5])
+READ_ORDER = {
+    "forest": RandomForestClassifier(3),
+    "sgd": SGDClassifier(max_iter=50),
+    "bagging": BaggingClassifier(n_estimators=2),
+    "svm": SVC(),
+    "linear svm": LinearSVC(),
+    "neighbours": ls.models.Estimator(KNeighborsClassifier(1)),
+    "scaled": ls.models.Refit(make_pipeline(StandardScaler(), Perceptron())),
+    "weighted tree": ls.models.Estimator(DecisionTreeClassifier(class_weight={0: 0.1, 1: 0.7}, random_state=0)),
+    "tree": CountingTree(random_state=0),
+    "svm of amounts": SVR(),
+    "ridge": ls.models.Estimator(Ridge()),
+    "tree of amounts": ls.models.Estimator(DecisionTreeRegressor(random_state=0)),
+}
+"""And one model, a tree, that does not."""
+OF_AMOUNTS = ("svm of amounts", "ridge", "tree of amounts")
+
+
+class TestEqualRows:
+    @pytest.mark.parametrize("name", READ_ORDER)
+    def test_a_store_changes_no_bit(self, name, tmp_path):
+        """The order of rows says which random numbers a forest gives them, which neighbour is the nearest of equally
+        near ones, and the last bits of every sum."""
+        model = READ_ORDER[name]
+        y, y_test = (AMOUNTS, TESTS[2]) if name in OF_AMOUNTS else (CLASSES, TESTS[1])
+        for rows in ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5], [0, 2, 3, 4, 5], [5, 3, 4, 1, 0, 2]):
+            data = EQUAL[rows], y[rows], TESTS[0], y_test
+            about = {"model": model, "support": ls.supports.Everything()}
+            kept, alone = run(tmp_path / "run.db", data, **about), run(None, data, **about)
+            assert same_bits(kept, alone), rows
+            if len(rows) == 5:  # a row that goes away leaves the others as they were, but for the mean that ∅ predicts
+                assert kept.cost.trainings == (name in OF_AMOUNTS)
+
+    @pytest.mark.parametrize("owners", [None, list("abaabb")], ids=["rows", "owners"])
+    @pytest.mark.parametrize(
+        "model",
+        [
+            Ridge(),
+            ls.models.Estimator(Ridge()),
+            make_pipeline("passthrough", Ridge()),
+            make_pipeline("passthrough", CountingTree(random_state=0)),
+            CountingTree(random_state=0),
+        ],
+        ids=["ridge", "plain ridge", "pipeline", "pipeline of a tree", "tree"],
+    )
+    def test_in_different_folds(self, model, owners, tmp_path):
+        """Equal rows have test rows of their own, and models without them: what is found must not be the other's."""
+        rows = np.array([[0], [1], [2], [0], [3], [4.0]])
+        y = np.array([0, 1, 0, 0, 1, 1]) if "Tree" in repr(model) else np.array([1, 2, 4, 1, 9, 7.0])
+        folds = [(np.array([3, 4, 5]), np.array([0, 1, 2])), (np.array([0, 1, 2]), np.array([3, 4, 5]))]
+        about = {"model": model, "owners": owners, "support": ls.supports.Everything(), "cv": folds}
+        alone = run(None, (rows, y), **about)
+        first, again = (run(tmp_path / "run.db", (rows, y), **about) for _ in range(2))
+        assert same_bits(first, alone)
+        assert same_bits(again, alone)
+        assert again.cost.trainings == 0
+        swapped = [(test, train) for train, test in folds[:1]] + [(np.array([0, 1, 4]), np.array([2, 3, 5]))]
+        about["cv"] = swapped
+        assert same_bits(run(tmp_path / "run.db", (rows, y), **about), run(None, (rows, y), **about))
 
 
 def supports_of(rows):
@@ -361,6 +431,31 @@ class TestDigests:
         rows = np.arange(1_000_000.0)[:, None]
         found = digest_rows(rows, np.zeros(len(rows)))
         assert len(np.unique(found[:, 0])) == len(np.unique(found[:, 1])) == len(rows)
+
+    def test_coalitions_are_told_apart_by_their_rows_in_their_order(self):
+        rng = np.random.default_rng(0)
+        rows, y = rng.integers(0, 2, (12, 1)).astype(float), np.zeros(12)
+        digests = digest_rows(rows, y)
+        chosen = [np.sort(rng.permutation(12)[: rng.integers(1, 6)]).astype(np.int32) for _ in range(400)]
+        coalitions = Coalitions.from_lists(chosen, [[0]] * 400)
+        for reads_order in (True, False):
+            found = Contents(bytes(16), "", digests, digests, digests, reads_order).keys(coalitions)[0]
+            texts = ["".join(str(int(x)) for x in rows[c, 0]) for c in chosen]
+            expected = texts if reads_order else ["".join(sorted(text)) for text in texts]
+            assert len(set(expected)) == len({key.tobytes() for key in found})
+            assert len(set(expected)) == len(set(zip(expected, (key.tobytes() for key in found), strict=True)))
+
+    def test_rows_that_folds_swap_are_told_apart(self):
+        """What one row is in the first fold, the other is in the second."""
+        y = np.zeros(4)
+        task = Task(np.zeros((4, 1)), y, np.zeros((4, 1)), y, None, None, ls.scores.SquaredError())
+        folds = [(np.array([0, 1, 2]), np.array([3])), (np.array([0, 1, 3]), np.array([2]))]
+        first, second = np.array([[1.0], [2], [5]]), np.array([[2.0], [1], [5]])
+        parts = [replace(of_fold(task, fold), X=part) for fold, part in zip(folds, (first, second), strict=True)]
+        trainer = ls.models.Estimator(Ridge()).trainer(task)
+        found = contents_of_folds(parts, folds, np.array([1, 0]), task, Ridge(), trainer)
+        assert len({digest.tobytes() for digest in found.rows}) == 4
+        assert len({digest.tobytes() for digest in found.tests}) == 2  # equal test rows, of different folds
 
     def test_text_and_categories_of_a_frame(self):
         frame = pd.DataFrame({"a": ["x", "y", "x"], "b": [1, 2, 1]})

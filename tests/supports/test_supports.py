@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from math import exp, inf, nan, sqrt
 
 import numpy as np
@@ -671,9 +673,44 @@ def test_the_note_on_assumed_locality_is_in_the_result():
     assert "locality is assumed" in repr(v)
 
 
-def test_empty_supports_are_noted_with_a_larger_one():
-    v = ls.value(X, Y, np.vstack([X[:2], [[99.0] * 3]]), [0, 1, 1], model="knn", support=Radius(0.5))
-    assert any("1 of 3 test rows have an empty support" in note and "supports.Radius(0.75)" in note for note in v.notes)
+class TestEmptySupports:
+    """A remedy that is named has been looked at."""
+
+    many = np.random.default_rng(0).normal(size=(90, 200))
+    MANY = (many[:60], (many[:60, 0] > 0).astype(int), many[60:], (many[60:, 0] > 0).astype(int))
+
+    @pytest.mark.parametrize(
+        ("place", "remedy"),
+        [(1.2, "a larger support (supports.Radius(r=0.75))"), (2.0, "a larger support (supports.Radius(r=1.6875))"),
+         (99.0, "nearest rows (supports.Nearest(n=20))")],
+    )  # fmt: skip
+    def test_they_are_noted_with_a_support_that_reaches_the_test_rows(self, place, remedy):
+        rows = np.array([[0.0, 0], [0.1, 0], [0.5, 0], [0, 0.2]])
+        v = ls.value(rows, [0, 1, 0, 1], [[0, 0], [place, 0]], [0, 1], model="knn", support=Radius(0.5))
+        (note,) = (note for note in v.notes if "empty support" in note)
+        assert note == f"1 of 2 test rows have an empty support and add nothing; {remedy} would reach them."
+
+    def test_the_support_of_the_model_gives_way_to_nearest_rows_if_it_reaches_few(self):
+        said = r"have no training row in Kernel\(\), the support that belongs to the model, so Nearest\(n=20\) was used"
+        with pytest.warns(ls.LocalShapleyWarning, match="30 of 30 test rows " + said):
+            problem = pose(*self.MANY, model=SVC())
+        assert problem.support == "Nearest(n=20)"
+        found = [problem.graph.support(t).tolist() for t in range(30)]
+        assert found == [sorted(rows) for rows in loop_nearest(self.MANY[0], self.MANY[2], 20)]
+        with pytest.warns(ls.LocalShapleyWarning, match="60 of 60 test rows " + said):
+            problem = pose(*self.MANY[:2], model=SVC(), cv=3)
+        assert (problem.graph.support_sizes == 20).all()
+
+    def test_one_that_was_given_and_reaches_none_is_refused(self):
+        with pytest.raises(ls.InvalidArgumentError, match=r"support Kernel\(\) says nothing: 30 of 30 .*") as refused:
+            ls.value(*self.MANY, model=SVC(), support=Kernel())
+        remedy = re.search(r"supports\.(Kernel\(threshold=[\d.]+\))", str(refused.value))
+        larger = eval(remedy[1], {"Kernel": Kernel})  # the code to type reaches every test row
+        assert (pose(*self.MANY, model=SVC(), support=larger).graph.support_sizes > 0).all()
+        some = pose(*self.MANY, model=SVC(), support=replace(larger, threshold=1.5 * larger.threshold))
+        assert 0 < (some.graph.support_sizes == 0).sum() < 30  # smaller ones do not, and say so
+        with pytest.raises(ls.InvalidArgumentError, match="2 of 2 test rows have an empty support"):
+            ls.value(X[:4], [0, 1, 0, 1], X[:2], [0, 1], model="knn", support=Given([[], []]))
 
 
 def supports_of(X, y, X_test, y_test, **arguments):

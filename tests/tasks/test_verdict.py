@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import localshapley as ls
 from localshapley import tasks
 from localshapley.errors import LocalShapleyWarning
+from localshapley.tasks.witnesses import _by_chance
 from localshapley.valuation import Skill
 
 GOOD = Skill("accuracy", model=0.9, guess=0.6, stderr=0.02, n_tests=100, constant="a")
@@ -115,6 +116,40 @@ class TestOutcomesOfChance:
         v = ls.value(X, y, cv=5, model="logistic", support=ls.supports.Nearest(5))
         with pytest.warns(LocalShapleyWarning, match=r"outcomes of chance .* cannot be told from wrong ones"):
             tasks.suspects(v, y, X=X)
+
+    @pytest.mark.parametrize("seed", [2, 3])
+    def test_are_cautioned_of_where_fewer_than_an_eighth_look_wrong(self, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(700, 2))
+        y = (rng.random(700) < 1 / (1 + np.exp(-2.2 * X[:, 0] - 1.5 * X[:, 1]))).astype(int)
+        v = ls.value(X, y, cv=5, model="logistic", support=ls.supports.Nearest(5))
+        with pytest.warns(LocalShapleyWarning, match=r"all labels may be right.* outcomes of chance"):
+            found = tasks.suspects(v, y, X=X)
+        assert len(found) > 10
+        assert found.attrs["n_wrong"][0] < 700 / 8
+        assert "all labels may be right" in repr(tasks.verdict(v, y, found))
+
+    @pytest.mark.parametrize(("n", "told"), [(10, False), (11, True)])
+    def test_so_few_that_all_can_be_looked_at_bring_no_caution(self, hundred, n, told):
+        v, y = hundred
+        found = found_among(v, y, list(range(n))).assign(p_wrong=0.9)
+        found.attrs |= {"n_wrong": (n, 1, 20), "differ": (0.2, 0.08, 0.08)}
+        assert bool(tasks.verdict(v, y, found).cautions) is told
+        found.attrs["differ"] = (0.2, 0.19, 0.08)
+        assert not tasks.verdict(v, y, found).cautions
+
+    @pytest.mark.parametrize("width", [0.5, 1.5, 4.0])
+    @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
+    def test_how_many_of_the_surest_rows_differ_by_chance(self, width, share):
+        rng = np.random.default_rng(0)
+        odds = np.sort(np.abs(width * rng.normal(size=400_000)))
+        differ = rng.random(len(odds)) < 1 / (1 + np.exp(odds))
+        surest = differ[round((1 - share) * len(odds)) :].mean()
+        assert _by_chance(differ.mean(), share) == pytest.approx(surest, abs=0.003)
+
+    def test_no_mistake_and_as_many_as_a_guess_makes_are_ends(self):
+        assert _by_chance(0.0, 0.4) < 1e-3
+        assert _by_chance(0.9, 0.4) == pytest.approx(0.5, abs=1e-3)
 
     def test_ratings_are_better_predicted_as_numbers(self):
         rng = np.random.default_rng(0)
@@ -240,8 +275,7 @@ def flipped():
     y[wrong] = 1 - y[wrong]
     model = DecisionTreeClassifier(random_state=0)
     v = ls.value(X, y, X_test, y_test, model=model, support=ls.supports.Nearest(10))
-    with pytest.warns(LocalShapleyWarning, match="look wrong, which is much"):
-        found = tasks.suspects(v, y, X=X)
+    found = tasks.suspects(v, y, X=X)  # no caution: chance would not make so many errors among the surest rows
     return v, found, (X, y, X_test, y_test), model
 
 

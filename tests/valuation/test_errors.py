@@ -111,9 +111,8 @@ class TestCredibility:
             bundles = Bundles(np.arange(size), 200)
             sums = np.zeros((bundles.n, 200))
             np.add.at(sums, bundles.of_test, by_test)
-            v = replace(
-                exact, values=by_test.sum(axis=0), stderr=np.zeros(200), spread_tests=bundles.spread(sums[None])
-            )
+            parts = {"stderr": np.zeros(200), "n_tests": np.ones(200, int), "spread_tests": bundles.spread(sums[None])}
+            v = replace(exact, values=by_test.sum(axis=0), **parts)
             low, high = v.interval()
             truth = size * rate * worth.mean(axis=0)
             held.append(((low <= truth) & (truth <= high)).mean())
@@ -127,7 +126,7 @@ def test_a_row_that_met_one_test_row_is_not_beyond_doubt():
     values = np.zeros(500)
     values[0] = -1
     v = replace(ls.value(*ls.datasets.load("iris")[:4], model="knn"), values=values, stderr=np.zeros(500),
-                spread_tests=columns)  # fmt: skip
+                n_tests=np.ones(500, int), spread_tests=columns)  # fmt: skip
     assert v.interval()[1][0] < 0  # by what is seen of the others such a row is rare
     assert not beyond_doubt(v)[0][0]
 
@@ -265,3 +264,12 @@ class TestSeeds:
             ls.value(*data, model=SVC(), seeds=3)
         with pytest.raises(ls.InvalidArgumentError, match="seeds must be a whole number of at least 2"):
             ls.value(*data, model=SVC(), seeds=1)
+
+
+def test_an_order_says_which_errors_it_does_not_count(data, exact):
+    told, untold = (ls.value(*data, model="knn", method=method, budget=1000) for method in ("local-mc", "global-mc"))
+    for v in (told, exact):
+        assert not v.among_worst(3).unknown
+        assert str(v.among_worst(3)).endswith("(95 %)")
+    assert "which test rows were there is not known" in untold.among_worst(3).unknown
+    assert str(untold.among_best(3)).endswith("is not known: with others the order may differ.")

@@ -65,7 +65,8 @@ class TestData:
     # Some libraries have the processor take subnormal numbers for zero.
     @given(st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=1, max_size=50))
     def test_the_histogram_counts_every_row_once_and_splits_at_zero(self, plain, values):
-        v = replace(plain, values=np.array(values))
+        sizes = {"stderr": np.zeros(len(values)), "n_tests": np.ones(len(values), int)}
+        v = replace(plain, values=np.array(values), **sizes, spread_tests=None, per_test=None)
         data = plots.distribution_data(v)
         assert data["count"].sum() == len(values)
         assert len(data) <= plots.MAX_BINS + 2
@@ -109,11 +110,9 @@ class TestData:
         there = replace(exact, values=exact.values[back], stderr=exact.stderr[back], ids=names[back])
         data = plots.against_data(here, there)
         assert (data["value"] == data["other"]).all()
+        three = {"values": exact.values[:3], "stderr": np.zeros(3), "n_tests": np.ones(3)}
         with pytest.raises(ls.InvalidArgumentError, match="other values 3 rows, this valuation 105"):
-            plots.against_data(
-                exact,
-                replace(exact, values=exact.values[:3], stderr=np.zeros(3), n_tests=np.ones(3), spread_tests=None),
-            )
+            plots.against_data(exact, replace(exact, **three, spread_tests=None, per_test=None))
 
     def test_curves_by_rows_in_use(self, curves):
         data = plots.curves_data(curves)
@@ -232,7 +231,12 @@ class TestNotebook:
         ],
     )
     def test_few_and_equal_values(self, exact, values):
-        counts = {"stderr": np.zeros(len(values)), "n_tests": np.ones(len(values), int), "digests": None}
+        counts = {
+            "stderr": np.zeros(len(values)),
+            "n_tests": np.ones(len(values), int),
+            "digests": None,
+            "per_test": None,
+        }
         few = replace(exact, values=np.array(values), spread_tests=np.ones((len(values), 2), np.float32), **counts)
         root = ElementTree.fromstring(notebook.to_html(few))
         assert len(root.findall(".//tbody/tr")) == 2 * min(len(values), notebook.N_SHOWN)

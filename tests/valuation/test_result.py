@@ -240,3 +240,30 @@ def test_less_than_no_rows_are_refused(which):
     assert len(getattr(v, which)(0)) == 0
     with pytest.raises(ls.InvalidArgumentError, match="n must be a whole number of at least 0; got -1"):
         getattr(v, which)(-1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"values": [1.0, 2.0]}, "stderr must have an entry for each of the 2 values; got 13"),
+        ({"stderr": [0.0]}, "stderr must have an entry for each of the 13 values; got 1"),
+        ({"values": ["good"] * 13}, "values must be a list of finite numbers"),
+        ({"values": [[1.0]] * 13}, "values must be a list of finite numbers"),
+        ({"values": [np.nan] * 13}, "values must be a list of finite numbers"),
+        ({"stderr": [-1.0] * 13}, "stderr must be at least 0; got -1"),
+        ({"n_tests": np.arange(3)}, "n_tests must have an entry for each of the 13 values; got 3"),
+        ({"spread_tests": np.ones((5, 4))}, "spread_tests must have an entry for each"),
+        ({"ids": pd.Index(["a"])}, "ids must have an entry for each"),
+        ({"support_sizes": np.arange(3)}, r"per_test must have shape \(3, 13\)"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(change, message):
+    v = valued(per_test=True)
+    assert len(v.values) == 13
+    with pytest.raises(ls.InvalidArgumentError, match=message):
+        replace(v, **change)
+
+
+def test_values_may_be_lists():
+    v = valued()
+    assert replace(v, values=v.values.tolist(), stderr=[0] * len(v.values)).relative_error == 0

@@ -31,6 +31,7 @@ from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.devices import find_device
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.valuation import Cost, Digests, Valuation
+from localshapley.valuation.record import recorded
 
 Params: TypeAlias = dict[str, Tensor]
 """Tensors by name, as in `torch.func`."""
@@ -107,6 +108,7 @@ def in_run_values(
     return found, params
 
 
+@recorded
 def in_run_shapley(
     module: Any,
     X: Any,
@@ -200,6 +202,7 @@ def in_run_shapley(
         module.train(was_training)
 
 
+@recorded
 def value_run(
     owner: str,
     params: Params,

@@ -19,8 +19,10 @@ from localshapley.inputs.process import caught_warnings
 from localshapley.models.devices import find_device
 from localshapley.progress import ProgressSetting
 from localshapley.valuation import Digests, Valuation
+from localshapley.valuation.record import recorded
 
 
+@recorded
 def in_run_nodes(
     adjacency: Any,
     X: Any,

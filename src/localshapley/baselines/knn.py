@@ -16,7 +16,8 @@ from sklearn.metrics import euclidean_distances
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms
 
-from localshapley.arrays import Floats, Ints, Masks, offsets
+from localshapley.arrays import Floats, Indices, Ints, Masks, offsets
+from localshapley.bundles import Bundles
 from localshapley.compiling import Stopwatch, announcing_compilation
 from localshapley.distances import check_metric, distances, metric_of
 from localshapley.errors import InvalidArgumentError
@@ -28,11 +29,13 @@ from localshapley.problem.checking import Checked, check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.search import within
 from localshapley.valuation import Cost, Valuation
+from localshapley.valuation.record import recorded
 
 DOUBT = 1e-12
 """Distances that differ by less than this share of the rows' squared lengths are computed again, exactly."""
 
 
+@recorded
 def knn_shapley(
     X: Any,
     y: Any,
@@ -91,8 +94,8 @@ def knn_shapley(
     norms = row_norms(centred, squared=True)
     share = 1 / np.maximum(np.arange(1, len(codes) + 1), n_neighbors)
 
-    def work(tests: slice) -> Floats:
-        values, some, doubt = np.zeros(len(codes)), test_rows[tests], 0.0
+    def work(tests: slice, bundle: Ints, sums: Floats) -> None:
+        some, doubt = test_rows[tests], 0.0
         if by_products:
             away = euclidean_distances(some - centre, centred, Y_norm_squared=norms, squared=True)
             doubt = DOUBT * (norms.max() + row_norms(some - centre, squared=True).max())
@@ -102,12 +105,13 @@ def knn_shapley(
         keys = (_ordered_bits(away) & ~mask) | index
         keys.sort(axis=1)
         exact = np.empty(len(codes))
-        add_knn_values(away, keys, int(mask), doubt, (rows, some), (codes, truths[tests]), share, exact, values)
-        return values
+        labels = codes, truths[tests]
+        add_knn_values(away, keys, int(mask), doubt, (rows, some), labels, share, exact, bundle, sums)
 
     return _over_blocks(work, checked, f"KNN-Shapley, K={n_neighbors}", n_jobs, progress, max_distances)
 
 
+@recorded
 def threshold_knn_shapley(
     X: Any,
     y: Any,
@@ -152,12 +156,10 @@ def threshold_knn_shapley(
     task = checked.task
     codes, truths = plain(task.codes, np.int64), plain(task.y_test, np.int64)
 
-    def work(tests: slice) -> Floats:
-        values = np.zeros(len(codes))
+    def work(tests: slice, bundle: Ints, sums: Floats) -> None:
         found = within(task.X, task.X_test[tests], radius, metric=name, metric_params=params)
         indptr, near = offsets(np.array([len(r) for r in found])), np.concatenate(found)
-        add_threshold_values(indptr, near, codes, truths[tests], 1 / (codes.max() + 1), values)
-        return values
+        add_threshold_values(indptr, near, codes, truths[tests], 1 / (codes.max() + 1), bundle, sums)
 
     return _over_blocks(work, checked, f"threshold KNN-Shapley, radius={radius:g}", n_jobs, progress, max_distances)
 
@@ -177,7 +179,7 @@ def _check(
     if labels.dtype.kind == "f" and (labels[np.isfinite(labels)] % 1 != 0).any():
         raise InvalidArgumentError("y holds fractions; this function values rows by classes. Use value() for numbers.")
     model = KNeighborsClassifier(metric=metric, metric_params=metric_params)
-    checked = check(X, y, X_test, y_test, model=model)
+    checked = check(X, y, X_test, y_test, model=model, least_classes=1)
     if isinstance(checked.task.X, pd.DataFrame):
         raise InvalidArgumentError("X has columns that are not numbers; encode them, or drop them.")
     found = metric_of(model)
@@ -199,7 +201,7 @@ def _ordered_bits(away: Floats) -> Masks:
 
 
 def _over_blocks(
-    work: Callable[[slice], Floats],
+    work: Callable[[slice, Ints, Floats], None],
     checked: Checked,
     model: str,
     n_jobs: int | None,
@@ -211,8 +213,17 @@ def _over_blocks(
     n_rows, n_tests = checked.task.X.shape[0], checked.task.X_test.shape[0]
     size = max(1, min(max_distances // n_rows, 128))
     blocks = [slice(start, min(start + size, n_tests)) for start in range(0, n_tests, size)]
-    values = np.zeros(n_rows)
+    bundles = Bundles(np.arange(n_tests), n_rows)
+    values, squares, by_bundle = np.zeros(n_rows), np.zeros(n_rows), np.zeros((bundles.n, n_rows))
     n_threads = threads_for(n_jobs)
+
+    def added_up(tests: slice) -> tuple[Indices, Floats]:
+        """The bundles that test rows are in, and the sums that kernels write: no more rows than there are distances."""
+        met, bundle = np.unique(bundles.of_test[tests], return_inverse=True)
+        sums = np.zeros((2 + len(met), n_rows))
+        work(tests, bundle, sums)
+        return met, sums
+
     with (
         announcing_compilation(progress),
         Progress(progress, n_tests, "valuing by test rows") as bar,
@@ -220,8 +231,10 @@ def _over_blocks(
     ):
         for start in range(0, len(blocks), n_threads):
             some = blocks[start : start + n_threads]
-            for part in in_threads(work, some, n_threads):
-                values += part
+            for met, sums in in_threads(added_up, some, n_threads):
+                values += sums[0]
+                squares += sums[1]
+                by_bundle[met] += sums[2:]
             bar.advance(sum(block.stop - block.start for block in some))
     everyone: Ints = np.full(n_tests, n_rows)
     return Valuation(
@@ -237,5 +250,6 @@ def _over_blocks(
         stopped="closed form",
         notes=checked.notes,
         ids=checked.ids,
+        spread_tests=bundles.spread(by_bundle[None], squares),
         digests=checked.digests(),
     )

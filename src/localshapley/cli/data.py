@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from localshapley.cli.options import Run
@@ -188,7 +189,7 @@ def _answers(rows: pd.DataFrame, y: AnyArray) -> list[str]:
     if not found:
         return []
     name = rows.columns[found[0]]
-    return [f"{name!r} equals the target{how}: models are given the answer; leave it out (--drop {name})"]
+    return [f"{name!r} equals the target{how}: models are given the answer; leave it out (--drop {quote(str(name))})"]
 
 
 def _parted(run: Run, train: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
@@ -229,7 +230,24 @@ def _check_roles(run: Run) -> None:
 
 def _valued(run: Run, table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
     """The rows to value."""
-    return _with_target(table, run.train, run.target, notes) if run.drop_missing_target else table
+    table = _with_target(table, run.train, run.target, notes) if run.drop_missing_target else table
+    return _without_rare(table, run, notes) if run.drop_rare_classes else table
+
+
+def _without_rare(table: pd.DataFrame, run: Run, notes: list[str]) -> pd.DataFrame:
+    """The rows without those whose class no other row has."""
+    import numpy as np
+
+    from localshapley.inputs.folds import named, rare_classes
+
+    y, regression = _target(table, run)
+    rare = [] if regression else rare_classes(y)
+    if not rare:
+        return table
+    notes.append(
+        f"left out {counted(len(rare), 'row')} of {run.train.name} whose {run.target} no other row has: {named(rare)}"
+    )
+    return table[~np.isin(y, rare)]
 
 
 def _how(run: Run, notes: list[str]) -> dict[str, Any]:

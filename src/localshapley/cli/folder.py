@@ -14,7 +14,17 @@ from localshapley.inputs.tables import read_table
 if TYPE_CHECKING:
     from localshapley.inputs.parts import Parts
 
-NOT_HERE = ("test_size", "cv", "id", "owner", "drop", "category", "play_owners", "drop_missing_target")
+NOT_HERE = (
+    "test_size",
+    "cv",
+    "id",
+    "owner",
+    "drop",
+    "category",
+    "play_owners",
+    "drop_missing_target",
+    "drop_rare_classes",
+)
 """Options of tables that are read into memory."""
 
 

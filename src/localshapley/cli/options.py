@@ -105,6 +105,9 @@ class Run:
     drop_missing_target: Annotated[bool, option("Leave out rows without a target.", DATA, "--drop-missing-target")] = (
         False
     )
+    drop_rare_classes: Annotated[
+        bool, option("Leave out rows of classes that have one row.", DATA, "--drop-rare-classes")
+    ] = False
     encoding: Encoding = "utf-8"
     sep: Sep = None
     na: Na = None

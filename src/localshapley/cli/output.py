@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from localshapley import __version__
 from localshapley.cli.options import OUTPUT, option
 from localshapley.inputs.tables import index_as_columns
-from localshapley.wording import printable, shortened
+from localshapley.wording import printable, probability, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +22,9 @@ LEAST, MOST = 30, 100
 """Characters that a text in a table has room for, on a narrow terminal and where there is none."""
 SHOWN = 20
 """Rows of a long list that are printed, unless a number of them is asked for."""
+
+PROBABILITIES = {"p_wrong", "p_best"}
+"""Columns of our tables that hold probabilities."""
 
 
 @dataclass(kw_only=True)
@@ -84,6 +87,8 @@ def table_text(table: pd.DataFrame, rows: pd.Index | None = None, *, names: pd.I
 
     some = table if rows is None else table.loc[rows]
     shown = index_as_columns(some)
+    for name in PROBABILITIES & set(shown.columns):
+        shown[name] = shown[name].map(probability)
     texts = {i: list(map(_cell, shown.iloc[:, i])) for i, kind in enumerate(shown.dtypes) if kind.kind not in "biufcmM"}
     ends = [""] * len(some) if names is None else [f" (row {number})" for number in names.get_indexer(some.index)]
     shown.columns = [shortened(str(_cell(name)), MOST) for name in shown.columns]

@@ -93,10 +93,11 @@ def suspects(
 
 
 def _with_columns(found: pd.DataFrame, data: Data) -> pd.DataFrame:
-    """The suspects beside the columns of the table."""
+    """The suspects beside the columns of the table, of which those that are named as ours are renamed."""
     import pandas as pd
 
-    rows = data.rows.loc[found.index].rename(columns=lambda name: f"{name}{OF_TABLE}" if name in found else name)
+    ours = {found.index.name, *found.columns}
+    rows = data.rows.loc[found.index].rename(columns=lambda name: f"{name}{OF_TABLE}" if name in ours else name)
     beside = found.assign(neighbours=[", ".join(map(str, near)) for near in found["neighbours"]])
     return pd.concat([beside, rows], axis=1)
 

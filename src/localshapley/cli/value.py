@@ -16,7 +16,7 @@ from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import check_shape, find_shape
 from localshapley.cli.suspects import judged
-from localshapley.cli.valuing import about, end, guarded_in_words, problem, telling_what_is_kept, valued
+from localshapley.cli.valuing import about, by_command, end, guarded_in_words, problem, telling_what_is_kept, valued
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.tables import write_table
 
@@ -88,7 +88,7 @@ def _value_folder(run: Run, files: Files, output: Output) -> None:
         raise InvalidArgumentError(f"--report needs the table itself, but {run.train} is a folder; leave it out.")
     given, steps = arguments_of_folder(run, output)
     with telling_what_is_kept(run, output):
-        valuation = ls.value(**given, on_interrupt="return")
+        valuation = by_command(ls.value(**given, on_interrupt="return"))
     rows, writing = valuation.to_frame(), Writing()
     guarded = _write_values(files, rows, valuation, writing)
     written = _written(files, writing)

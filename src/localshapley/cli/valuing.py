@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -80,10 +81,17 @@ def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data:
     check(data)
     with telling_what_is_kept(run, output), explaining_preparation(run), comparing_as_given(run, data):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
+    valuation = by_command(valuation)
     if valuation.unit != "row":
         return data, replace(valuation, digests=None)
     # Of the rows as they are in the file, as how they are prepared depends on all of them. These rows are at hand.
     return data, replace(valuation, digests=Digests.of(data.rows, data.y, is_joined=True))
+
+
+def by_command(valuation: ls.Valuation) -> ls.Valuation:
+    """The valuation with the command line as its call."""
+    assert valuation.record is not None
+    return replace(valuation, record=replace(valuation.record, call=shlex.join(["localshapley", *sys.argv[1:]])))
 
 
 @contextmanager
@@ -165,6 +173,7 @@ def about(valuation: ls.Valuation, preparation: list[str]) -> dict[str, Any]:
         "seconds": cost.seconds,
         "preparation": preparation,
         "skill": None if valuation.skill is None else asdict(valuation.skill),
+        "record": None if valuation.record is None else asdict(valuation.record),
     }
 
 

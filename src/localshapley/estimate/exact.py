@@ -34,17 +34,20 @@ def weight_table(sizes: Ints) -> tuple[Ints, Floats, Floats]:
     return row.astype(np.int64), gain, loss
 
 
+MANY_PLAYERS = 10
+"""Sums over the subsets of so many players lose less than a digit; those of more get back what was rounded off."""
+
+
 class ExactSum:
     """Values as sums over all subsets; they are summed in the order of the coalitions, whatever the batches."""
 
     def __init__(self, graph: SupportGraph, *, per_test: bool = False) -> None:
-        self._graph = graph
+        self._graph, self._is_large = graph, graph.sizes.max(initial=0) > MANY_PLAYERS
         self._weights = weight_table(graph.sizes)
-        self._members = np.zeros(graph.n_players)
-        self._common = np.zeros(graph.n_games)
-        self._matrix = np.zeros(len(graph.N[1])) if per_test else None
+        self._members, self._common = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
+        self._matrix = np.zeros((2, len(graph.N[1]))) if per_test else None
         n_bundles = 0 if graph.bundles is None else graph.bundles.n
-        self._bundled = np.zeros((graph.n_players, n_bundles))
+        self._bundled = np.zeros((2, graph.n_players, n_bundles))
         self._room = np.zeros(n_bundles), *np.zeros((2, n_bundles), dtype=np.int64)
         self._common_of_test = np.zeros(graph.n_tests)
 
@@ -54,7 +57,7 @@ class ExactSum:
 
         graph, weights = self._graph, self._weights
         if batch.player >= 0:
-            matrix = np.empty(0) if self._matrix is None else self._matrix
+            matrix = np.empty((2, 0)) if self._matrix is None else self._matrix
             accumulate.add_scores_to_one(
                 batch.subsets, scores, weights, batch.player, self._slot(batch), self._members, matrix
             )
@@ -62,7 +65,7 @@ class ExactSum:
                 slot = batch.player * graph.bundles.n + graph.bundles.of_test[batch.tests[0]]
                 scratch = np.empty_like(self._members)
                 accumulate.add_scores_to_one(
-                    batch.subsets, scores, weights, batch.player, slot, scratch, self._bundled.reshape(-1)
+                    batch.subsets, scores, weights, batch.player, slot, scratch, self._bundled.reshape(2, -1)
                 )
             return
         accumulate.add_scores(batch.subsets, graph.tests_per_game, scores, weights, self._members, self._common)
@@ -78,7 +81,7 @@ class ExactSum:
                 scores,
                 weights,
                 self._room,
-                self._bundled,
+                self._bundled[0],
                 self._common_of_test,
             )
 
@@ -94,7 +97,11 @@ class ExactSum:
     def values(self) -> Floats:
         """One value per player."""
         graph = self._graph
-        return self._members + graph.by_player(np.repeat(self._common, graph.sizes))
+        found, rounded_off = (
+            members + graph.by_player(np.repeat(common, graph.sizes))
+            for members, common in zip(self._members, self._common, strict=True)
+        )
+        return found + rounded_off if self._is_large else found
 
     def by_bundle(self) -> Floats | None:
         """Values to each bundle of test rows, shape (n_bundles, n_players)."""
@@ -102,9 +109,10 @@ class ExactSum:
         if bundles is None:
             return None
         common = np.repeat(self._common_of_test, graph.support_sizes)
-        return self._bundled.T + bundles.sums(graph.N, common, bundles.of_test)
+        found: Floats = self._bundled[0].T + bundles.sums(graph.N, common, bundles.of_test)
+        return found
 
     def matrix(self) -> sparse.csr_array:
         """`φ_z(v_t)` as a test × player matrix; `per_test` must have been asked for."""
         assert self._matrix is not None
-        return self._graph.matrix(self._matrix)
+        return self._graph.matrix(self._matrix.sum(axis=0) if self._is_large else self._matrix[0])

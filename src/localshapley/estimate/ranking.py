@@ -37,6 +37,8 @@ class Ranked:
         Rows by their values, the worst (or best) first.
     size : int
         So many rows of this order hold all of the true `k`, with probability `level`.
+    unknown : str
+        What is not counted because nothing is known about it; empty if every error is.
     """
 
     k: int
@@ -44,6 +46,7 @@ class Ranked:
     probability: Floats
     order: Ints
     size: int
+    unknown: str = ""
 
     @property
     def rows(self) -> Ints:
@@ -59,6 +62,7 @@ class Ranked:
         return (
             f"of the first {self.k} rows, {self.expected:.1f} are among the true {self.k} on average; "
             f"{self.size} rows hold all {self.k} of them ({100 * self.level:g} %)"
+            + (f". {self.unknown}" if self.unknown else "")
         )
 
 

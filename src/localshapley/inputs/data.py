@@ -218,7 +218,8 @@ def numbers_in(table: Any) -> AnyArray:
     """All numbers of a table, whatever holds them."""
     values = table
     if isinstance(table, pd.DataFrame):
-        values = table.select_dtypes("number", exclude="timedelta").to_numpy(na_value=np.nan)
+        # As floats: of integer columns, pandas before 3 makes an array of integers, which cannot hold the NaN.
+        values = table.select_dtypes("number", exclude="timedelta").to_numpy(dtype=np.float64, na_value=np.nan)
     numbers = np.asarray(values.data if sparse.issparse(values) else values)
     return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
 
@@ -245,9 +246,13 @@ def are_amounts(y: AnyArray) -> bool:
 
     >>> are_amounts(np.array([0, 1, 1])), are_amounts(np.array([0.5, 2])), are_amounts(np.arange(51))
     (False, True, True)
+    >>> are_amounts(np.array([2e20, 3e20]))
+    True
     """
     if y.dtype.kind not in "iuf":
         return False
+    if y.dtype.kind == "f" and np.abs(y).max(initial=0) >= 2**53:  # where floats are whole numbers, and all even
+        return True
     return bool((y % 1 != 0).any()) or len(np.unique(y)) > MANY_NUMBERS
 
 

@@ -24,15 +24,15 @@ def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fol
         if not 2 <= cv <= n_rows:
             raise InvalidArgumentError(f"cv must be a number of folds from 2 to {n_rows} (one per row); got {cv!r}.")
         if classifier:
-            labels, counts = np.unique(y, return_counts=True)
-            if counts.min() < 2:
-                rare = labels.tolist()[counts.argmin()]
+            rare = rare_classes(y)
+            if len(rare):
                 amounts = (
                     " If these are amounts and no classes, use a regressor (on the command line, --task regression)."
                 )
                 raise InvalidArgumentError(
-                    f"cv needs two rows of every class, one to learn from and one to test on; y has {rare!r} once. "
-                    f"Drop the row, or join rare classes.{amounts if look_like_numbers(labels) else ''}"
+                    f"cv needs two rows of every class, one to learn from and one to test on; y has {named(rare)} "
+                    "once. Drop such rows (value and plan do with rare='drop', the command line with "
+                    f"--drop-rare-classes), or join rare classes.{amounts if look_like_numbers(np.unique(y)) else ''}"
                 )
         cv = _dealt(int(cv), y if classifier else np.zeros(n_rows), seed)
     given = cv
@@ -58,6 +58,23 @@ def make_folds(cv: Any, y: AnyArray, *, classifier: bool, seed: int) -> list[Fol
     if not folds:
         raise InvalidArgumentError("cv has no folds.")
     return [(train.astype(np.int64), test.astype(np.int64)) for train, test in folds]
+
+
+def rare_classes(y: AnyArray) -> list[Any]:
+    """The classes that have one row."""
+    labels, counts = np.unique(y, return_counts=True)
+    return labels[counts < 2].tolist()  # type: ignore[no-any-return]
+
+
+def named(classes: list[Any], most: int = 10) -> str:
+    """Classes in words, the first of very many.
+
+    >>> named(["a", "b", "c"]), named(list(range(12)))
+    ("'a', 'b' and 'c'", '0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more')
+    """
+    words = list(map(repr, classes[:most]))
+    words += [f"{len(classes) - most} more"] if len(classes) > most else []
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _dealt(n_folds: int, classes: AnyArray, seed: int) -> list[Fold]:

@@ -113,12 +113,13 @@ def read_edges(adjacency: Any, n_nodes: int) -> sparse.csr_array:
             )
         pairs, given = np.asarray(list(adjacency.edges()), dtype=np.int64).reshape(-1, 2), n_nodes
     else:
-        pairs, given = np.asarray(adjacency), 0
+        pairs, given = np.asarray(_in_memory(adjacency)), 0
+        pairs = pairs.T if pairs.ndim == 2 and pairs.shape[0] == 2 != pairs.shape[1] else pairs
         pairs = pairs.reshape(-1, 2).astype(np.int64) if pairs.size == 0 else pairs
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise InvalidArgumentError(
-            "adjacency must be a SciPy sparse matrix, a list of edges of shape (n_edges, 2) with whole numbers, a "
-            f"networkx graph, a PyTorch Geometric Data or a DGL graph; got {type(adjacency).__name__} of shape "
+            "adjacency must be a SciPy sparse matrix, edges of shape (n_edges, 2) or (2, n_edges) with whole numbers, "
+            f"a networkx graph, a PyTorch Geometric Data or a DGL graph; got {type(adjacency).__name__} of shape "
             f"{pairs.shape} and type {pairs.dtype}. Wrap a dense matrix with scipy.sparse.csr_array(matrix)."
         )
     if pairs.size and pairs.min() < 0:

@@ -44,8 +44,11 @@ def check_estimator(estimator: Any) -> None:
     # Some can predict only once they are fitted: scikit-learn's stacking.
     predicts = hasattr(estimator, "predict") or isinstance(final_step(estimator), STACKED)
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params") and predicts):
+        is_module = any(kind.__module__.startswith("torch.nn") for kind in type(estimator).__mro__)
+        remedy = " A PyTorch module goes into models.Network: model=models.Network(module)." if is_module else ""
         raise InvalidArgumentError(
-            f"model must be a scikit-learn estimator, a name or a localshapley.models object; got {estimator!r}."
+            "model must be a scikit-learn estimator, a name or a localshapley.models object; got "
+            f"{estimator!r}.{remedy}"
         )
     if not (is_classifier(estimator) or is_regressor(estimator)):
         raise InvalidArgumentError(
@@ -76,7 +79,7 @@ def fitting(data: Data, estimator: Any) -> Data:
         if not finite and np.isinf(values).any():
             raise InvalidArgumentError(f"{name} holds infinity; drop or clip these entries.")
         check_size(name, values, bounds, may_vanish=name == "X_test")  # few test rows may all be near 0
-        if not finite and not _takes_missing(estimator):
+        if not finite and not takes_missing(estimator):
             raise InvalidArgumentError(
                 f"{name} holds {int(np.isnan(values).sum())} missing values (NaN), which "
                 f"{type(final_step(estimator)).__name__} does not accept; drop these rows, or put SimpleImputer() "
@@ -90,21 +93,26 @@ def takes_kernel(estimator: Any) -> bool:
     return bool(get_tags(estimator).input_tags.pairwise)
 
 
-def _takes_missing(estimator: Any) -> bool:
+def takes_missing(estimator: Any) -> bool:
     """Whether missing values may be filled, or are accepted by every step that they reach."""
     if not isinstance(estimator, Pipeline):
         # What other estimators inside it do will show when it is fitted.
         return bool(get_tags(estimator).input_tags.allow_nan) or reads_names(estimator)
-    *transformers, (_, model) = estimator.steps
-    for _, step in transformers:
+    *transformers, model = _flat(estimator)
+    for step in transformers:
         if not hasattr(step, "fit"):
             continue
         module = type(step).__module__
         if module.startswith("sklearn.impute") or not module.startswith("sklearn.") or isinstance(step, UNKNOWABLE):
             return True  # it fills them, or there is no way to know
-        if not _takes_missing(step):
+        if not takes_missing(step):
             return False
-    return _takes_missing(model)
+    return takes_missing(model)
+
+
+def _flat(pipeline: Pipeline) -> list[Any]:
+    """All steps, those of pipelines within it one by one."""
+    return [one for _, step in pipeline.steps for one in (_flat(step) if isinstance(step, Pipeline) else [step])]
 
 
 def reads_names(estimator: Any) -> bool:

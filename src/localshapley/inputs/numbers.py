@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from localshapley.arrays import AnyArray
+from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.threads import in_threads
 
@@ -65,6 +65,25 @@ def check_flag(name: str, value: Any) -> None:
     """
     if not isinstance(value, bool | np.bool_):
         raise InvalidArgumentError(f"{name} must be True or False; got {value!r}.")
+
+
+def as_numbers(name: str, given: Any) -> Floats:
+    """An array of finite numbers with one dimension; refuses anything else.
+
+    >>> as_numbers("stderr", [0, float("nan")])
+    Traceback (most recent call last):
+    localshapley.errors.InvalidArgumentError: stderr must be a list of finite numbers; got [0, nan].
+    """
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
+        shown = repr(given)
+        raise InvalidArgumentError(
+            f"{name} must be a list of finite numbers; got {shown if len(shown) <= 60 else shown[:57] + '...'}."
+        )
+    return numbers
 
 
 def check_size(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 
 import numpy as np
 import pandas as pd
@@ -140,10 +141,13 @@ def _sort_words(column: pd.Series, out: _Columns) -> None:
     """Say whether a column of words holds texts, categories or what identifies rows; mistyped numbers are refused."""
     wrong = few_words(column)
     if len(wrong):
+        missing = ""
+        if wrong.nunique() == 1 and "," not in wrong.iloc[0]:
+            missing = f"if {wrong.iloc[0]!r} stands for a gap, say so (--na {quote(wrong.iloc[0])}), or, "
         raise LocalShapleyError(
             f"column {column.name!r} holds numbers except in {counted(len(wrong), 'row')}, first {wrong.iloc[0]!r} in "
-            f"row {wrong.index[0]}; fix or empty these cells, or, if they are codes, give the column as a category "
-            f"(on the command line, --category {column.name})."
+            f"row {wrong.index[0]}; fix or empty these cells, or, {missing}if they are codes, give the column as a "
+            f"category (on the command line, --category {quote(str(column.name))})."
         )
     n, like = column.nunique(), looks_like(column)
     if not like and _is_text(column):
@@ -250,7 +254,11 @@ def _typed(table: pd.DataFrame, columns: _Columns, test_name: str | None = None)
 
 def _misread(what: str, wrong: pd.Series, where: str, category: str | None = None) -> str:
     """What to say of cells that are not written as in the training rows."""
-    remedy = f", or give the column as a category (on the command line, --category {category})" if category else ""
+    remedy = (
+        f", or give the column as a category (on the command line, --category {quote(str(category))})"
+        if category
+        else ""
+    )
     return (
         f"{what} holds numbers in the training rows, but {where} has {counted(len(wrong), 'other cell')}, first "
         f"{wrong.iloc[0]!r} in row {wrong.index[0]}; write them as in the training rows, or empty them{remedy}."

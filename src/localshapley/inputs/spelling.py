@@ -32,6 +32,9 @@ ISO_DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?"
 """Dates as ISO 8601 writes them, with or without a time."""
 DATES, TIMES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y"), ("", " %H:%M", " %H:%M:%S")
 """Other dates, which are read if only one of these fits all of them."""
+YEAR_FIRST = ("%Y/%m/%d",)
+WITH_MONTHS = ("%b %d %Y", "%b %d, %Y", "%B %d %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y")
+"""Dates that cannot be taken for others: 2012/01/31, and those with the name of a month, such as Jan 31 2012."""
 LOOKS = (
     ("dates", r"\d{1,4}([-./])\d{1,2}\1\d{1,4}\b.*", "write 2025-03-31"),
     ("times of day", r"\d{1,2}:\d\d(:\d\d)?", "write hours or minutes"),
@@ -254,6 +257,10 @@ def _dates(texts: pd.Series) -> list[Spelling]:
         ways = [partial(_read_dates, day + time) for time, day in product(TIMES, DATES)]
         fitting = [read for read in ways if not np.isnan(read(texts)).any()]
         return [Spelling("dates", read) for read in fitting] if len(fitting) == 1 else []
+    plain = YEAR_FIRST if len(texts) and re.match(r"\d{4}/", texts.iloc[0]) else WITH_MONTHS
+    if len(texts) and re.match(r"\d{4}/\d|\d{1,2}[ -][^\W\d_]{3}|[^\W\d_]{3,9} \d", texts.iloc[0]):
+        ways = [partial(_read_dates, day + time) for time, day in product(TIMES, plain)]
+        return [Spelling("dates", read) for read in ways if not np.isnan(read(texts)).any()][:1]
     return [Spelling("dates", _read_iso_dates)]
 
 

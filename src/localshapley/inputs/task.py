@@ -41,8 +41,8 @@ class Task:
         Seed for estimators that leave their `random_state` open.
     is_sure_alone : bool
         Whether a model that has learnt one class predicts it with certainty; else it is asked.
-    mean : float or None
-        Mean of `y` over all rows, where these are only some of them.
+    guesses : array of shape (n_tests,) or None
+        What a regressor predicts for each test row that has learnt nothing, if not the mean of `y`.
     centre : array of shape (n_features,) or None
         Mean of `X` over all rows, where these are only some of them and the model subtracts it.
     fold : str
@@ -59,14 +59,13 @@ class Task:
     empty: float | None = None
     seed: int = 0
     is_sure_alone: bool = True
-    mean: float | None = None
+    guesses: Floats | None = None
     centre: Floats | None = None
     fold: str = ""
 
-    @property
-    def guess(self) -> float:
-        """What a regressor predicts that has learnt nothing: the mean of `y`."""
-        return float(self.y.mean()) if self.mean is None else self.mean
+    def guess(self, tests: Indices | Ints) -> Floats:
+        """What a regressor predicts for test rows that has learnt nothing."""
+        return np.full(len(tests), self.y.mean()) if self.guesses is None else self.guesses[tests]
 
     @property
     def n_outputs(self) -> int:
@@ -78,9 +77,10 @@ class Task:
         return np.empty(n if self.classes is None else (n, len(self.classes)))
 
     # Three conventions hold for every model. Nothing learnt (no row): every class is equally likely, a number is
-    # predicted by the mean of `y`, or the score is `empty`. One class learnt: it is predicted with certainty, unless a
-    # model may have no answer where no row is near. No answer (a prediction that is NaN or infinite, or whose score is
-    # too large to be computed with): as if nothing had been learnt.
+    # predicted by the mean of `y` (over the training rows of the test row's fold, if there are folds), or the score is
+    # `empty`. One class learnt: it is predicted with certainty, unless a model may have no answer where no row is near.
+    # No answer (a prediction that is NaN or infinite, or whose score is too large to be computed with): as if nothing
+    # had been learnt.
 
     def outcomes(self, indptr: Ints, players: Indices) -> Ints:
         """What each coalition is known to learn: `NOTHING`, its class if it has only one, else `UNKNOWN`."""
@@ -121,7 +121,7 @@ class Task:
         silent = ~answered & (outcome == UNKNOWN)
         nothing = silent | (outcome == NOTHING)
         if self.classes is None:
-            prediction[nothing] = self.guess
+            prediction[nothing] = self.guess(tests[nothing])
         else:
             prediction[nothing] = 0
             if self.score.source == "label":

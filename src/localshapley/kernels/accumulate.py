@@ -3,6 +3,8 @@
 The weight of a subset of size `k` in a game of `n` players is `+1/(k·C(n,k))` for a member and
 `−1/((n−k)·C(n,k))` for the others. Adding `loss = 1/((n−k)·C(n,k))` to both leaves nothing for the others: a
 subset then touches its own members (`gain = 1/(k·C) + 1/((n−k)·C)`) and one common number per game.
+
+A million terms lose digits of their sum. So what each addition rounds off is summed up beside it (Neumaier, 1974).
 """
 
 from __future__ import annotations
@@ -10,17 +12,26 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from localshapley.arrays import Floats, GraphArrays, Indices, Ints, Lists, SubsetArrays
-from localshapley.kernels.jit import kernel
+from localshapley.kernels.jit import kernel, part
 
 Weights: TypeAlias = tuple[Ints, Floats, Floats]
 """`row`, `gain`, `loss`: the row of a game in the two tables, and what they have for each size of a subset."""
+
+
+@part()
+def add(sums: Floats, i: int, term: float) -> None:
+    """Add a term to the sum `sums[0, i]`, and what is rounded off to `sums[1, i]`."""
+    old = sums[0, i]
+    new = old + term
+    sums[1, i] += (old - new) + term if abs(old) >= abs(term) else (term - new) + old
+    sums[0, i] = new
 
 
 @kernel()
 def add_scores(
     subsets: SubsetArrays, n_tests: Ints, scores: Floats, weights: Weights, members: Floats, common: Floats
 ) -> None:
-    """Add the scores of a batch to `members` (one number per player) and `common` (one per game)."""
+    """Add the scores of a batch to `members` (two numbers per player, see `add`) and `common` (per game)."""
     indptr, players, game_indptr, games = subsets
     row, gain, loss = weights
     s = 0
@@ -34,9 +45,9 @@ def add_scores(
                 score += scores[s]
                 s += 1
             total += score * gain[row[game], k]
-            common[game] -= score * loss[row[game], k]
+            add(common, game, -(score * loss[row[game], k]))
         for i in range(indptr[c], indptr[c + 1]):
-            members[players[i]] += total
+            add(members, players[i], total)
 
 
 @kernel()
@@ -49,7 +60,10 @@ def add_scores_per_test(
     matrix_indptr: Ints,
     matrix: Floats,
 ) -> None:
-    """Add the scores of a batch to the CSR data of the test × player matrix (players as in the supports)."""
+    """Add the scores of a batch to the CSR data of the test × player matrix (players as in the supports).
+
+    The data has two numbers for each entry, see `add`.
+    """
     indptr, players, game_indptr, games = subsets
     support_indptr, support, _, _ = graph
     test_indptr, tests = tests_of_games
@@ -65,9 +79,9 @@ def add_scores_per_test(
                 at = matrix_indptr[tests[t]]
                 i = indptr[c]
                 for z in range(support_indptr[game], support_indptr[game + 1]):
-                    matrix[at] -= scores[s] * down
+                    add(matrix, at, -(scores[s] * down))
                     if i < indptr[c + 1] and players[i] == support[z]:
-                        matrix[at] += scores[s] * up
+                        add(matrix, at, scores[s] * up)
                         i += 1
                     at += 1
                 s += 1
@@ -136,7 +150,7 @@ def add_scores_to_one(
     members: Floats,
     matrix: Floats,
 ) -> None:
-    """Add the scores of a batch (one game with one test row) to the value of one player only."""
+    """Add the scores of a batch (one game with one test row) to the value of one player only; see `add`."""
     indptr, players, _, games = subsets
     row, gain, loss = weights
     for c in range(len(indptr) - 1):
@@ -145,6 +159,6 @@ def add_scores_to_one(
         for i in range(indptr[c], indptr[c + 1]):
             if players[i] == player:
                 weight += gain[row[games[c]], k]
-        members[player] += weight * scores[c]
+        add(members, player, weight * scores[c])
         if test_slot >= 0:
-            matrix[test_slot] += weight * scores[c]
+            add(matrix, test_slot, weight * scores[c])

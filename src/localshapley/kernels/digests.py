@@ -39,14 +39,14 @@ def digests_of_few(words: Masks) -> Masks:
     """
     high, low = np.zeros((2, words.shape[1]), dtype=np.uint64)
     for j, column in enumerate(words):
-        digest = _fold(*_fold(high, low, np.uint64(j)), column)
+        digest = fold(*fold(high, low, np.uint64(j)), column)
         high, low = (np.where(column == 0, *either) for either in zip((high, low), digest, strict=True))
     high, low = mix(high ^ GOLDEN), mix(low + high)
-    high, low = _fold(high, low, np.uint64(len(words)))
+    high, low = fold(high, low, np.uint64(len(words)))
     return np.stack([mix(high ^ GOLDEN), mix(low + high)], axis=1)
 
 
-def _fold(high: Masks, low: Masks, word: Any) -> tuple[Masks, Masks]:
+def fold(high: Masks, low: Masks, word: Any) -> tuple[Masks, Masks]:
     """`folded` of many digests."""
     high = mix((high + GOLDEN) ^ word)
     return high, mix(low * FACTOR + (word ^ high))

@@ -18,7 +18,8 @@ def add_knn_values(
     labels: tuple[Ints, Ints],
     share: Floats,
     exact: Floats,
-    values: Floats,
+    bundle: Ints,
+    sums: Floats,
 ) -> None:
     """Add the values of a block of test rows: Jia's recursion, from the farthest row to the nearest.
 
@@ -30,6 +31,8 @@ def add_knn_values(
     rows, labels : features and class codes, of training and of test rows
     share : `1 / max(i, K)` for the `i`-th nearest row
     exact : room for a distance of each row
+    bundle : of each test row
+    sums : of the values, of their squares, and of the values to each bundle
     """
     codes, truths = labels
     n = away.shape[1]
@@ -43,7 +46,9 @@ def add_knn_values(
             own = 1.0 if codes[z] == truths[t] else 0.0
             value += (own - right) * share[i]
             right = own
-            values[z] += value
+            sums[0, z] += value
+            sums[1, z] += value * value
+            sums[2 + bundle[t], z] += value
 
 
 @section()
@@ -89,9 +94,9 @@ def squared_distance(x: Floats, y: Floats) -> float:
 
 @kernel()
 def add_threshold_values(
-    indptr: Ints, rows: Indices, codes: Ints, truths: Ints, nothing: float, values: Floats
+    indptr: Ints, rows: Indices, codes: Ints, truths: Ints, nothing: float, bundle: Ints, sums: Floats
 ) -> None:
-    """Add the values of a block of test rows, given the training rows within the radius of each."""
+    """Add the values of a block of test rows to `sums`, as above, given the training rows within the radius of each."""
     for t in range(len(truths)):
         c = indptr[t + 1] - indptr[t]
         if c == 0:
@@ -104,4 +109,7 @@ def add_threshold_values(
         for i in range(indptr[t], indptr[t + 1]):
             own = 1.0 if codes[rows[i]] == truths[t] else 0.0
             others = (right - own) / (c - 1) if c > 1 else 0.0
-            values[rows[i]] += (own - nothing + (own - others) * (harmonic - 1)) / c
+            value = (own - nothing + (own - others) * (harmonic - 1)) / c
+            sums[0, rows[i]] += value
+            sums[1, rows[i]] += value * value
+            sums[2 + bundle[t], rows[i]] += value

@@ -29,7 +29,10 @@ GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Complementary(InRounds):
-    """A coalition of all rows against its complement; rarely drawn sizes bias the values."""
+    """A coalition of all rows against its complement; biased until each row has a draw of each size.
+
+    Until then the mean of the other rows stands in, and a note counts how often. Standard errors do not show the bias.
+    """
 
     name = "complementary"
     plays_all = True

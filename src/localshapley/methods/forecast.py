@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from localshapley.arrays import AnyArray
 from localshapley.compiling import Stopwatch
 from localshapley.errors import warn
 from localshapley.games import SupportGraph
@@ -22,6 +24,18 @@ SMALL_SUPPORT = 10
 """Supports of this size have no more than 1,024 subsets."""
 FEW_TESTS = 8
 """A forecast from fewer test rows would say next to nothing."""
+PILOT = 50_000
+"""Trainings of the rounds from which a target is foreseen, at most."""
+FARTHEST = 100.0
+"""A target that is more than so many times the trainings of these rounds away cannot be foreseen from them."""
+SLOWEST, FASTEST = 0.5, 1.0
+"""Powers of the draws between which errors shrink: with the root at least, faster as fits improve."""
+UNSURE = 0.3
+"""How far the squared length of the errors may be off, as a share of it."""
+SURE = 0.1
+"""Share of a limit of time that is spent to make sure that it cannot be kept, before that is said."""
+UNSTEADY = 1.5
+"""How many times as fast or slow as now a machine may be later."""
 
 
 def first_round(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, watch: Stopwatch) -> float:
@@ -31,6 +45,8 @@ def first_round(run: Run, graph: SupportGraph, bench: Bench, settings: Settings,
     if limit is None or run.counts != "trainings":
         return np.inf
     pace, least = settings.pace(graph, bench), run.least_look
+    if least * pace > limit > pace / SURE:  # the first trainings may have had work to do that is done once
+        pace = min(pace, time_trainings(bench, graph, settings.seed + 1, patience=SURE * limit))
     if least * pace > limit:
         warn(
             f"the first estimate takes {in_words(least)} trainings, about {duration(least * pace)}, which is longer "
@@ -73,97 +89,175 @@ def what_is_faster(run: Run, graph: SupportGraph, bench: Bench, settings: Settin
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a sampled run is expected to take until it reaches its target.
+    """What a sampled run is expected to take until it reaches its target, where that can be told.
 
     Attributes
     ----------
     aim : float
         The relative error to reach.
-    trainings : int
-    seconds : float
+    trainings : int or None
+        None where it cannot be told.
+    seconds : float or None
+    trainings_range, seconds_range : tuple of two numbers, or None
+        What the run takes at least and at most, as far as can be foreseen.
+    unknown : str
+        Why it cannot be told; empty where it can.
     """
 
     aim: float
-    trainings: int
-    seconds: float
+    trainings: int | None = None
+    seconds: float | None = None
+    trainings_range: tuple[int, int] | None = None
+    seconds_range: tuple[float, float] | None = None
+    unknown: str = ""
 
 
 def until_target(
-    run: Run, graph: SupportGraph, bench: Bench, settings: Settings, patience: float = 2.0
+    run: Run, graph: SupportGraph, bench: Bench, settings: Settings, patience: float = 4.0, most: int = PILOT
 ) -> Forecast | None:
-    """What a run takes until its target, from what fits of its first rounds in `patience` seconds.
+    """What a run takes until its target, foreseen from its first rounds; None where there is no target.
 
-    None where there is no target, and where too few test rows fit.
+    The rounds are those of all test rows or, where that is too much, one of some. They end after `most` trainings, so
+    that a busy machine makes no difference; `patience`, in seconds of the processor, is a limit for slow trainings.
     """
     aim = None if settings.rule is None else settings.rule.aim
     if aim is None or not run.samples:
         return None
-    n_tests, pace = graph.n_tests, bench.pace(graph, settings.seed)
-    n = int(n_tests * min(1.0, patience / max(run.first_look * pace, 1e-9)))
-    if n < min(FEW_TESTS, n_tests):
-        return None
-    if n == n_tests:
-        pilot, share = _Pilot(graph, bench, settings), 1.0
-        while pilot.draws_on and pilot.look.relative_error > aim and pilot.look.trainings * pace < patience:
-            pilot.play_round()
-        # The length of values that are mostly noise is mostly the noise's: the error seems smaller than it is.
-        now, then = (1 - min(seeming, 0.95) ** 2 for seeming in (pilot.look.relative_parts[0], aim))
-        growth = pilot.look.growth_to(aim, run.rate) * (then / now) ** (0.5 / run.rate)
-    else:
-        chosen = np.zeros(n_tests, dtype=bool)
-        chosen[np.random.default_rng(settings.seed).choice(n_tests, n, replace=False)] = True
-        supports = [graph.support(t) if chosen[t] else graph.support(t)[:0] for t in range(n_tests)]
-        few = SupportGraph(supports, graph.n_players, among=graph.n_all)
-        pilot = _Pilot(few, bench, replace(settings, per_test=True))
-        share = n / n_tests
-        growth = (pilot.relative_error(share) / aim) ** (1 / run.rate)
-    if pilot.n_rounds == 1:
-        growth += 1  # the first round no longer counts once there is a second
-    trainings = int(_needed(pilot.look.trainings / share, 1.0 if pilot.look.exact else max(growth, 1.0), graph))
-    return Forecast(aim, trainings, trainings * pace)
+    affordable = most
+    if run.first_look <= most:
+        pilot = _Pilot(graph, bench, settings, aim, most, patience)
+        if pilot.look is not None:
+            return pilot.foresee(aim, graph)
+        affordable = pilot.run.distinct
+    n_tests = graph.n_tests
+    n = min(int(n_tests * affordable / run.first_look), n_tests)
+    if n < FEW_TESTS or not settings.method.keeps_tests:
+        return Forecast(
+            aim, unknown=f"the {in_words(run.first_look)} trainings of a first look are too many to try out"
+        )
+    chosen = np.zeros(n_tests, dtype=bool)
+    chosen[np.random.default_rng(settings.seed).choice(n_tests, n, replace=False)] = True
+    supports = [graph.support(t) if chosen[t] else graph.support(t)[:0] for t in range(n_tests)]
+    few = SupportGraph(supports, graph.n_players, among=graph.n_all)
+    pilot = _Pilot(few, bench, replace(settings, per_test=True), aim, 2 * affordable, 2 * patience)
+    if pilot.look is None:
+        return Forecast(aim, unknown="a training takes too long to try out a first look")
+    return pilot.foresee(aim, graph, chosen)
+
+
+class _Pilot:
+    """The first rounds of a run, until a target, a number of trainings or a limit of time.
+
+    Attributes
+    ----------
+    run : Run
+    look : Look or None
+        What they reached; None if there was no time for a first look.
+    """
+
+    def __init__(
+        self, graph: SupportGraph, bench: Bench, settings: Settings, aim: float, most: int, patience: float
+    ) -> None:
+        settings = replace(settings, budget=None, max_seconds=None)
+        self.run = settings.method.start(graph, bench, settings)
+        self.look: Look | None = None
+        self._watch, self._draws_on, self._is_late = Stopwatch(bench.clock), True, bench.alarm(patience)
+        self._reached = [(0, 0.0)]  # trainings and seconds at the start, after the beginning, and after each round
+        if not self._has_time_for(self.run.begin()):
+            return
+        self._note()
+        while self._draws_on and (self.look is None or self.look.relative_error > aim):
+            left = np.inf if self.look is None else float(most - self.run.planned)
+            self._draws_on = self.run.draw(left, self.look, settings.rule)
+            if self._draws_on:
+                if not self._has_time_for(self.run.train()):
+                    return
+                self.look = self.run.look(self.look, 0.0)
+                self._note()
+        self.look = self.look or self.run.look(None, 0.0)
+
+    def _has_time_for(self, work: Work) -> bool:
+        with closing(work):
+            return not any(self._is_late() for _ in work)
+
+    def _note(self) -> None:
+        self._reached.append((self.run.distinct, self._watch.seconds))
+
+    @property
+    def _seen(self) -> Look:
+        assert self.look is not None
+        return self.look
+
+    def foresee(self, aim: float, graph: SupportGraph, chosen: AnyArray | None = None) -> Forecast:
+        """The forecast for all test rows, if these rounds were of all, or of those that were chosen."""
+        look = self._seen
+        share = 1.0 if chosen is None else float(chosen.mean())
+        if chosen is None and (look.exact or look.relative_error <= aim or self.run.ended):
+            n, seconds = look.trainings, self._reached[-1][1]
+            return Forecast(aim, n, seconds, (n, n), (seconds / UNSTEADY, seconds * UNSTEADY))
+        lengths = self._lengths_of_all() if chosen is None else self._lengths_of_some(chosen)
+        noise = float(np.linalg.norm(look.stderr)) / np.sqrt(share)
+        if lengths[0] <= 0:
+            return Forecast(aim, unknown=f"after {in_words(look.trainings)} trainings values are still mostly noise")
+        growths = [
+            self._growth(noise / length, look.unseen / length, aim, rate)
+            for length, rate in zip(lengths, (SLOWEST, self.run.rate, FASTEST), strict=True)
+        ]
+        if growths[1] > FARTHEST:
+            return Forecast(
+                aim, unknown=f"it is too far beyond the {in_words(look.trainings)} trainings of a first try"
+            )
+        most, trainings, least = (int(_needed(look.trainings / share, growth, graph)) for growth in growths)
+        pace, once = self._pace()
+        return Forecast(
+            aim,
+            trainings,
+            trainings * pace + once,
+            (least, most),
+            (least * pace / UNSTEADY, (most * pace + once / share) * UNSTEADY),
+        )
+
+    def _pace(self) -> tuple[float, float]:
+        """Seconds of a training in the largest round, and of work that is done once, or once for each row."""
+        trained, seconds = np.diff(self._reached[1:] if len(self._reached) > 2 else self._reached, axis=0).T
+        largest = int(trained.argmax())
+        pace = float(seconds[largest] / max(trained[largest], 1))
+        return pace, max(self._reached[-1][1] - self._reached[-1][0] * pace, 0.0)
+
+    def _growth(self, error: float, unseen: float, aim: float, rate: float) -> float:
+        """How many times as many draws a target needs, by errors in units of the true values' length."""
+        then = aim / np.sqrt(1 - min(aim, 0.95) ** 2)  # values look longer than they are by their errors
+        look = replace(self._seen, values=np.ones(1), stderr=np.full(1, error), unseen=unseen, scale=0.0)
+        # The first round no longer counts once there is a second.
+        return max(look.growth_to(then, rate), 1.0) + (len(self._reached) == 3)
+
+    def _lengths_of_all(self) -> tuple[float, float, float]:
+        """Length of the values without their errors: at least, probably, at most."""
+        look = self._seen
+        squared, noise = float((look.values**2).sum()), float((look.stderr**2).sum())
+        floor = look.size if look.size**2 > squared else 0.0
+        low, mid, high = (max(squared - (1 + off) * noise, 0.0) ** 0.5 for off in (UNSURE, 0.0, -UNSURE))
+        return max(low, floor), max(mid, floor), max(high, floor)
+
+    def _lengths_of_some(self, chosen: AnyArray) -> tuple[float, float, float]:
+        """The same for all test rows: squared lengths of the values to each, and what each has in common with others.
+
+        The first add up over test rows, the second over pairs of them.
+        """
+        look = self._seen
+        by_test = self.run.by_test()[np.flatnonzero(chosen)]
+        n, n_tests = int(chosen.sum()), len(chosen)
+        apart = by_test.power(2).sum(axis=1) - float((look.stderr**2).sum()) / n
+        common = (by_test @ look.values - by_test.power(2).sum(axis=1)) / (n - 1)
+        mean = n_tests * apart + n_tests * (n_tests - 1) * common
+        # A pair counts for both of its rows.
+        error = (n_tests * apart + 2 * n_tests * (n_tests - 1) * common).std() / np.sqrt(n)
+        low, mid, high = (max(mean.mean() + z * error, 0.0) ** 0.5 for z in (-1.5, 0.0, 1.5))
+        return low, mid, high
 
 
 def _needed(trained: float, growth: float, graph: SupportGraph) -> float:
     """`growth` times as many trainings, or fewer where subsets run out: errors go with 1/trainings − 1/subsets."""
-    left_out = max(1 / max(trained, 1.0) - 1 / float(np.exp2(graph.sizes).sum()), 0.0)
+    subsets = float(np.exp2(np.minimum(graph.sizes, 1000.0)).sum())
+    left_out = max(1 / max(trained, 1.0) - 1 / subsets, 0.0)
     return 1 / max(1 / max(trained, 1.0) - left_out * (1 - 1 / growth), 1e-300)
-
-
-class _Pilot:
-    """The first rounds of a run."""
-
-    def __init__(self, graph: SupportGraph, bench: Bench, settings: Settings) -> None:
-        self._settings = replace(settings, budget=None, max_seconds=None)
-        self.run = settings.method.start(graph, bench, self._settings)
-        self.draws_on, self.n_rounds = True, 0
-        self._look: Look | None = None
-        _work_off(self.run.begin())
-        self.play_round()
-
-    def play_round(self) -> None:
-        """Draw and train another round, if there is one."""
-        self.draws_on = self.run.draw(np.inf, self._look, self._settings.rule)
-        if self.draws_on:
-            _work_off(self.run.train())
-            self._look, self.n_rounds = self.run.look(self._look, 0.0), self.n_rounds + 1
-
-    @property
-    def look(self) -> Look:
-        """Values so far."""
-        return self._look or self.run.look(None, 0.0)
-
-    def relative_error(self, share: float) -> float:
-        """The relative error that a first round on all test rows would have, if these are a share of them.
-
-        Variances add up over test rows. So do squared lengths of the values, but for what test rows have in common,
-        which grows with the square of their number.
-        """
-        together, variance = float((self.look.values**2).sum()), float((self.look.stderr**2).sum())
-        apart = float((self.run.by_test().data ** 2).sum())
-        length = max(apart - variance, 0.0) / share + max(together - apart, 0.0) / share**2
-        return float(np.sqrt(variance / share / max(length, 1e-100)))
-
-
-def _work_off(work: Work) -> None:
-    for _ in work:
-        pass

@@ -89,7 +89,7 @@ class OwnersTrainer(Trainer):
     ) -> None:
         self.name, self.n_jobs, self.batch_size = inner.name, inner.n_jobs, inner.batch_size
         self.is_random, self.if_silent, self.kernels = inner.is_random, inner.if_silent, inner.kernels
-        self.faster = inner.faster
+        self.faster, self.reads_order = inner.faster, inner.reads_order
         self._inner, self._owners = inner, owners
         self._allowed, self._fold_of_test = allowed, fold_of_test
 

@@ -100,6 +100,8 @@ class Trainer(ABC):
         rounding; None lets the time that trainings take decide.
     is_random : bool
         Whether the model draws random numbers, so that another seed gives other scores.
+    reads_order : bool
+        Whether scores may depend on the order of the rows, be it in their last bits: sums do.
     is_quick : bool
         Whether a training takes so little time that a sampled run had better train more than compute more.
     note : str
@@ -116,6 +118,7 @@ class Trainer(ABC):
     n_jobs: int = 1
     batch_size: int | None = None
     is_random: bool = False
+    reads_order: bool = True
     is_quick: bool = False
     note: str = ""
     if_silent: str = ""

@@ -36,7 +36,7 @@ class BatchUtilityTrainer(Trainer):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Score coalitions in this process, and check what comes back."""
-        scores = np.asarray(self._utility.evaluate(coalitions), dtype=np.float64)
+        scores = _numbers(f"{self.name}.evaluate", self._utility.evaluate(coalitions))
         if scores.shape != coalitions.tests.shape:
             raise InvalidArgumentError(
                 f"{self.name}.evaluate must return one number for each of the {len(coalitions.tests)} test rows of the "
@@ -66,7 +66,7 @@ def _call(utility: Utility, coalitions: Coalitions) -> Floats:
     out = np.empty(len(coalitions.tests))
     for c in range(len(coalitions)):
         coalition, tests = coalitions.coalition(c), coalitions.tests_of(c)
-        scores = np.asarray(utility(coalition.astype(np.intp), tests.astype(np.intp)), dtype=np.float64)
+        scores = _numbers("utility", utility(coalition.astype(np.intp), tests.astype(np.intp)))
         if scores.shape != tests.shape:
             raise InvalidArgumentError(
                 f"utility must return one number for each of the {len(tests)} test rows it is given; for coalition "
@@ -76,6 +76,20 @@ def _call(utility: Utility, coalitions: Coalitions) -> Floats:
             raise _not_finite("utility", coalition, tests[~np.isfinite(scores)][0])
         out[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = scores
     return out
+
+
+def _numbers(name: str, found: Any) -> Floats:
+    """What a utility returns, as numbers."""
+    try:
+        if np.asarray(found).dtype.kind not in "USc":
+            return np.asarray(found, dtype=np.float64)
+    except (TypeError, ValueError):  # lists of different lengths, say
+        pass
+    shown = repr(found)
+    raise InvalidArgumentError(
+        f"{name} must return one number for each test row that it is given; it returned "
+        f"{shown if len(shown) <= 60 else shown[:57] + '...'}."
+    )
 
 
 def _not_finite(name: str, coalition: Indices, test: int) -> InvalidArgumentError:

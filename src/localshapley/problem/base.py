@@ -125,5 +125,6 @@ class RowsProblem(LocalProblem):
         task, contents = self.task, self.contents()
         nothing = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
         folds = fold_of_rows(self.folds, len(task.y)) if self.folds is not None and self.owners is None else None
-        origin = Origin(contents.fingerprint, contents.rows, contents.tests, nothing)
+        rows = contents.rows if self.owners is None else self.owners.digests(contents.rows)
+        origin = Origin(contents.fingerprint, rows, contents.tests, nothing)
         return origin if folds is None else replace(origin, folds=folds)

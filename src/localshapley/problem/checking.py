@@ -14,9 +14,10 @@ from sklearn.neighbors import RadiusNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.data import known_table, read_data, read_table
-from localshapley.inputs.folds import Fold, make_folds
+from localshapley.arrays import Floats, Ints
+from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.inputs.data import Data, known_table, read_data, read_table
+from localshapley.inputs.folds import Fold, make_folds, named, order_of_tests, rare_classes
 from localshapley.inputs.model import final_step, fitting, gives_probabilities, takes_kernel
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
@@ -28,6 +29,7 @@ from localshapley.models.pipelines import (
     of_column,
 )
 from localshapley.valuation.parts import Digests
+from localshapley.wording import counted
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Checked:
     digests: Callable[[], Digests]
     folds: list[Fold] | None = None
     oob: bool = False
+    kept: Ints | None = None
+    """The rows that are valued, where rare classes were left out."""
 
 
 def check(
@@ -55,8 +59,11 @@ def check(
     empty: float | None = None,
     seed: int = 0,
     least_classes: int = 2,
+    rare: str = "raise",
 ) -> Checked:
     """Check rows, labels, model and score, and convert them to one form."""
+    if rare not in ("raise", "drop"):
+        raise unknown_name("rare", rare, ("raise", "drop"))
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
     inside = model.estimator if isinstance(model, Model) else model
@@ -65,7 +72,9 @@ def check(
         model = of_column(model) if inside is model else type(model)(of_column(inside))
     data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
     chosen, notes = as_model(model, data.y)
-    estimator, folds, oob = chosen.estimator, None, isinstance(cv, str) and cv == "oob"
+    estimator, folds, oob, kept = chosen.estimator, None, isinstance(cv, str) and cv == "oob", None
+    if rare == "drop" and isinstance(cv, int | np.integer) and is_classifier(estimator):
+        data, kept = _without_rare(data)
     if oob:
         if not isinstance(chosen, Fixed):
             raise InvalidArgumentError(
@@ -92,5 +101,30 @@ def check(
         is_sure_alone=not isinstance(final_step(estimator), RadiusNeighborsClassifier),
         least_classes=least_classes,
     )
+    if task.classes is None and (oob or folds is not None):
+        task = replace(task, guesses=_guesses(task.y, folds))
     notes = notes + more + data.notes
-    return Checked(task, chosen, data.ids, notes, cache(lambda: Digests.of(known_table(X), y)), folds, oob)
+    digests = cache(lambda: Digests.of(known_table(X), y))
+    if kept is not None:
+        digests = cache(lambda: Digests.of(_safe_indexing(known_table(X), kept), data.y))
+    return Checked(task, chosen, data.ids, notes, digests, folds, oob, kept)
+
+
+def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:
+    """For each test row the mean of `y` over the rows that may teach about it: outside its fold, or all but itself."""
+    if folds is None:
+        others: Floats = (y.sum() - y) / max(len(y) - 1, 1)
+        return others
+    means = np.array([y[train].mean() for train, _ in folds])
+    return np.repeat(means, [len(test) for _, test in folds])[order_of_tests(folds)]
+
+
+def _without_rare(data: Data) -> tuple[Data, Ints | None]:
+    """The rows without those of classes that have one row, and which these are; None if they are all."""
+    rare = rare_classes(data.y)
+    kept = np.flatnonzero(~np.isin(data.y, rare)).astype(np.int64)
+    if not rare:
+        return data, None
+    ids = pd.Index(kept, name="row") if data.ids is None else data.ids[kept]
+    note = f"left out {counted(len(rare), 'row')} whose class no other row has: {named(rare)}."
+    return replace(data, X=_safe_indexing(data.X, kept), y=data.y[kept], ids=ids, notes=[*data.notes, note]), kept

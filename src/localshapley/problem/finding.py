@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from localshapley.arrays import Indices, Ints
-from localshapley.errors import InvalidArgumentError
+from localshapley.arrays import AnyArray, Indices, Ints
+from localshapley.errors import InvalidArgumentError, warn
 from localshapley.inputs.folds import Fold, order_of_tests
 from localshapley.inputs.model import (
     check_decisions,
@@ -33,6 +33,25 @@ from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
+from localshapley.supports.nearest import Nearest
+from localshapley.supports.parted import PartedRows
+
+NEAREST = Nearest(20)
+"""Reaches every test row, wherever it lies."""
+MOST_EMPTY = 0.5
+"""If more of the supports than this share are empty, the model has no use for the support that belongs to it."""
+LARGER = 4
+"""Larger supports that are looked at for one that reaches every test row."""
+AT_ONCE = 256
+"""Test rows that are looked at together, as a larger support may hold nearly all rows for each."""
+
+
+class Found(NamedTuple):
+    """Supports, where they come from, and where they were searched: a space for each fold, with its supports."""
+
+    support: Support
+    of_tests: list[Indices]
+    searched: list[tuple[Space, list[Indices]]]
 
 
 def find_supports(
@@ -46,7 +65,7 @@ def find_supports(
     progress: ProgressSetting,
     where: str = "",
     n_predicted: int = MAX_PREDICTED,
-) -> tuple[Support, list[Indices]]:
+) -> Found:
     """Train the model on all rows, try it out if it is to be tried at all, and find the support of every test row."""
     is_judged = n_predicted > 0
     reference = estimator
@@ -67,7 +86,7 @@ def find_supports(
     notes += [note for note in space.notes if note not in notes]
     if is_judged and once:
         trials.append(try_out_near(reference, task, n_predicted, found))
-    return support, found
+    return Found(support, found, [(space, found)])
 
 
 def support_for(estimator: Any, support: Support | None, notes: list[str]) -> Support:
@@ -94,24 +113,88 @@ def find_by_folds(
     trials: list[Trial],
     progress: ProgressSetting,
     n_predicted: int = MAX_PREDICTED,
-) -> tuple[Support, list[Indices]]:
+) -> Found:
     """Find supports fold by fold among the rows outside; test rows come in ascending order."""
     if support is not None and support.names_rows:
         raise InvalidArgumentError(
             f"support {type(support).__name__} names rows or vectors for one set of test rows, cv makes several; give "
             "another support, or X_test and y_test instead of cv."
         )
-    found: list[list[Indices]] = []
+    searched: list[tuple[Space, list[Indices]]] = []
     chosen = support
     for part, (train, test) in zip(parts, folds, strict=True):
         raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
         where, most = f", {part.fold}", -(-n_predicted // len(folds))
-        chosen, inside = find_supports(
+        chosen, _, inside = find_supports(
             support, part, estimator, raw_part, raw_test, notes, trials, progress, where, most
         )
-        found.append(inside)
+        searched += inside
     assert chosen is not None
-    return chosen, of_all_rows(found, folds)
+    return Found(chosen, of_all_rows([found for _, found in searched], folds), searched)
+
+
+def where_mostly_empty(given: Support | None, found: Found, notes: list[str], folds: list[Fold] | None = None) -> Found:
+    """Nearest rows in place of the support that belongs to the model, if that leaves most test rows without any.
+
+    A support that was given is kept, unless it is empty for every test row: then all values would be 0.
+    """
+    n_empty, n_tests = sum(not len(rows) for rows in found.of_tests), len(found.of_tests)
+    if given is not None:
+        if n_empty == n_tests:
+            raise InvalidArgumentError(f"support {given!r} says nothing: {note_on_empty(found)[0]}")
+        return found
+    if n_empty <= MOST_EMPTY * n_tests:
+        return found
+    note = (
+        f"{n_empty} of {n_tests} test rows have no training row in {found.support}, the support that belongs to the "
+        f"model, so {NEAREST} was used, the nearest rows. locality_gap() estimates what they miss."
+    )
+    notes.append(note)
+    warn(note)
+    nearest = [NEAREST(space) for space, _ in found.searched]
+    of_tests = nearest[0] if folds is None else of_all_rows(nearest, folds)
+    return Found(NEAREST, of_tests, [(space, rows) for (space, _), rows in zip(found.searched, nearest, strict=True)])
+
+
+def note_on_empty(found: Found) -> list[str]:
+    """How many test rows have an empty support, and a larger one that reaches them all: one that was looked at."""
+    n_empty = sum(not len(rows) for rows in found.of_tests)
+    if not n_empty:
+        return []
+    note = f"{n_empty} of {len(found.of_tests)} test rows have an empty support and add nothing"
+    unreached = [_of_tests(space, [not len(rows) for rows in inside]) for space, inside in found.searched]
+    in_parts = any(isinstance(space.X, PartedRows) for space in unreached)  # where each look reads all rows
+    larger = None if in_parts else found.support.grown()
+    for _ in range(LARGER):
+        if larger is None:
+            break
+        if all(_reaches(larger, space) for space in unreached):
+            return [f"{note}; a larger support (supports.{larger}) would reach them."]
+        larger = larger.grown()
+    if in_parts or all(_reaches(NEAREST, space) for space in unreached):
+        return [f"{note}; nearest rows (supports.{NEAREST}) would reach them."]
+    return [f"{note}."]
+
+
+def _reaches(support: Support, space: Space) -> bool:
+    """Whether a support holds some row for every test row."""
+    n = space.X_test.shape[0]
+    try:
+        return all(
+            len(rows)
+            for start in range(0, n, AT_ONCE)
+            for rows in support(_of_tests(space, np.arange(n) // AT_ONCE == start // AT_ONCE))
+        )
+    except InvalidArgumentError:  # no distance is defined
+        return False
+
+
+def _of_tests(space: Space, kept: AnyArray | list[bool]) -> Space:
+    """The same space with some of the test rows only."""
+    tests = np.flatnonzero(kept)
+    frames = None if space.frames is None else (space.frames[0], space.frames[1].iloc[tests])
+    raw_test = None if space.raw_test is None else _safe_indexing(space.raw_test, tests)
+    return replace(space, X_test=space.X_test[tests], raw_test=raw_test, frames=frames, notes=[])
 
 
 def of_all_rows(found: list[list[Indices]], folds: list[Fold]) -> list[Indices]:
@@ -136,6 +219,7 @@ def _of_fold(task: Task, fold: Fold, name: str) -> Task:
         y_test=task.y[test] if task.codes is None else task.codes[test],
         codes=None if task.codes is None else task.codes[train],
         fold=name,
+        guesses=None,
     )
 
 

@@ -47,8 +47,8 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
 
     def contents() -> Contents:
         # A score depends on all rows, which grew the trees, and equal rows may be in different bags.
-        of_task = contents_of_task(task, model.estimator, trainer.name)
-        what = (of_task.fingerprint, of_task.rows, of_task.tests, checked.folds, checked.oob)
+        of_task = contents_of_task(task, model.estimator, trainer)
+        what = (of_task.fingerprint, of_task.rows, of_task.nothing, checked.folds, checked.oob)
         name = f"{model!r} {blake2b(describe(what).encode(), digest_size=16).hexdigest()}"
         return contents_by_name(name, task.X.shape[0], task.X_test.shape[0])
 
@@ -107,6 +107,8 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
             "(n_estimators) would judge them."
         )
         task = replace(task, X_test=_safe_indexing(task.X, np.flatnonzero(~seen)), y_test=task.y_test[~seen])
+        task = task if task.guesses is None else replace(task, guesses=task.guesses[~seen])
     tests = sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)
-    trials.append(as_trial(predict_out_of_bag(grown, tests), checked.task, tests))
+    # R² out of bag, as scikit-learn's `oob_score_`, compares with the mean of all rows.
+    trials.append(as_trial(predict_out_of_bag(grown, tests), replace(checked.task, guesses=None), tests))
     return task, [grown]

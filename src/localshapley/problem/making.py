@@ -15,9 +15,9 @@ from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
+from localshapley.problem.finding import Found, note_on_empty
 from localshapley.problem.references import Trial, skill_of
 from localshapley.store.contents import contents_of_folds, contents_of_task
-from localshapley.supports.base import Support
 
 
 def games_of(found: list[Indices], n_rows: int, folds: list[Fold] | None, among: int | None = None) -> SupportGraph:
@@ -30,8 +30,7 @@ def make_problem(
     task: Task,
     parts: list[Task],
     last: Model,
-    support: Support,
-    found: list[Indices],
+    found: Found,
     trials: list[Trial],
     *,
     n_jobs: int | None,
@@ -49,29 +48,24 @@ def make_problem(
         The tasks of the folds, behind these steps.
     last : Model
         What coalitions train.
-    support, found
-        Where the supports came from, and the support of each test row.
+    found : Found
+        The support of each test row, and where it came from.
     trials : list of Trial
         What reference models predict.
     more
         Further fields of the problem.
     """
     estimator, folds, notes = checked.model.estimator, checked.folds, checked.notes
-    graph = games_of(found, task.X.shape[0], folds, among=more.get("among"))
-    empty_supports = int((graph.support_sizes == 0).sum())
-    if empty_supports:
-        notes.append(
-            f"{empty_supports} of {graph.n_tests} test rows have an empty support and add nothing; "
-            f"a larger support ({support.larger()}) would reach them."
-        )
+    graph = games_of(found.of_tests, task.X.shape[0], folds, among=more.get("among"))
+    notes += note_on_empty(found)
     notes += [note] if (note := note_on_splits(final_step(last.estimator), graph.support_sizes)) else []
     make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
     if checked.model.split()[0] is None or folds is None:
-        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer.name)
+        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer)
     else:
         order = order_of_tests(folds)
         trainer = FoldsTrainer([make_trainer(part) for part in parts], folds, order, task)
-        contents = partial(contents_of_folds, parts, folds, order, task, estimator, trainer.name)
+        contents = partial(contents_of_folds, parts, folds, order, task, estimator, trainer)
     notes += [trainer.note] if trainer.note else []
     described: dict[str, Any] = {
         "ids": checked.ids,
@@ -84,11 +78,11 @@ def make_problem(
         trainer=trainer,
         model=on_one_line(estimator),
         score=task.score.name,
-        support=repr(support),
+        support=repr(found.support),
         contents=contents,
         notes=notes,
         task=task,
-        source=support,
+        source=found.support,
         estimator=estimator,
         folds=folds,
         **described,

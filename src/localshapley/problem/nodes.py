@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from localshapley.arrays import Indices
+from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.inputs.graphs import NodeData, read_graph
@@ -19,6 +19,7 @@ from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
 from localshapley.models.graph_model import GraphModel
 from localshapley.problem.base import LocalProblem
+from localshapley.problem.finding import LARGER
 from localshapley.store.contents import Contents, contents_by_name
 from localshapley.store.describing import describe
 from localshapley.supports.base import Support
@@ -75,11 +76,7 @@ def pose_nodes(
     played.check_room("value_nodes()", 20, "use a smaller support, or fewer test nodes")
     trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
     reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))
-    if empty_supports := int((np.diff(reach.indptr) == 0).sum()):
-        notes.append(
-            f"{empty_supports} of {len(data.test)} test nodes have an empty support and add nothing; "
-            f"a larger support ({support.larger()}) would reach them."
-        )
+    notes += _note_on_empty(support, games, data, np.flatnonzero(np.diff(reach.indptr) == 0))
     return NodesProblem(
         graph=played,
         trainer=trainer,
@@ -119,6 +116,24 @@ def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, 
     return contents_by_name(name, played.n_players, played.n_tests)
 
 
+def _note_on_empty(support: Any, games: str, data: NodeData, empty: AnyArray) -> list[str]:
+    """How many test nodes have an empty support, and a larger one that reaches them all: one that was looked at."""
+    if not len(empty):
+        return []
+    note = f"{len(empty)} of {len(data.test)} test nodes have an empty support and add nothing"
+    if isinstance(support, Hops) and (n := _hops_to(data, data.test[empty], support.n)):
+        return [f"{note}; a larger support (supports.Hops({n})) would reach them."]
+    return [f"{note}; supports.Everything() would reach them." if games == "test" else f"{note}."]
+
+
+def _hops_to(data: NodeData, tests: Ints, n: int) -> int:
+    """More than `n` hops that lead from each of some test nodes to a training node; 0 if the next few do not."""
+    for more in range(n + 1, n + 1 + LARGER):
+        if (np.diff(within(data.edges, tests, data.train, more).indptr) > 0).all():
+            return more
+    return 0
+
+
 def _make_games(
     games: str, support: Any, data: NodeData, seed: int, *, apart: bool
 ) -> tuple[list[Indices], sparse.csr_array]:
@@ -143,9 +158,11 @@ def _make_games(
     assert isinstance(support, Hops)
     scored = within(edges, train, test, support.n)
     if not scored.nnz:
-        raise InvalidArgumentError(
-            f"no test node is within {support.n} hops of a training node; take a larger support ({support.larger()})."
+        n = _hops_to(data, test, support.n)
+        remedy = (
+            f"take a larger support (supports.Hops({n}))" if n else "give test nodes in the same parts of the graph"
         )
+        raise InvalidArgumentError(f"no test node is within {support.n} hops of a training node; {remedy}.")
     if not apart:  # an ego network without a test node is not a game
         counts = np.diff(scored.indptr)
         return [rows if n else rows[:0] for rows, n in zip(found, counts, strict=True)], scored.astype(np.float64)

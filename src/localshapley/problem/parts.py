@@ -29,7 +29,7 @@ from localshapley.models.pipelines import as_table, flat, names_of_steps, peel, 
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import check
 from localshapley.problem.copies import notes_on_copies
-from localshapley.problem.finding import as_rows, support_for
+from localshapley.problem.finding import Found, as_rows, support_for, where_mostly_empty
 from localshapley.problem.making import make_problem
 from localshapley.problem.references import MAX_PREDICTED, MAX_REFERENCE, Trial, skill_of, train_on_rows, try_out
 from localshapley.progress import ProgressSetting
@@ -64,13 +64,15 @@ def pose_parts(
     labels, first = parts.distinct_labels()
     chosen, notes = as_model(model, labels)
     need_workers()
-    support = _check(chosen, support, notes)
+    wanted = _check(chosen, support, notes)
     first = first if is_classifier(chosen.estimator) else first[:0]
     sample = _sample(parts.n_rows, seed)
     encode, tests = _encoding(chosen, X_test, parts), as_table_like(X_test, parts)
     space = _space(parts, encode, tests, chosen, seed, progress)
-    found = support(space)
-    rows = np.unique(np.concatenate([*found, first])).astype(np.int64)
+    rows_of_tests = wanted(space)
+    found = where_mostly_empty(support, Found(wanted, rows_of_tests, [(space, rows_of_tests)]), notes)
+    support = found.support
+    rows = np.unique(np.concatenate([*found.of_tests, first])).astype(np.int64)
     together = np.union1d(rows, np.union1d(sample, first))
     X, y = parts.gather(together)
 
@@ -81,7 +83,8 @@ def pose_parts(
     )
     if task.classes is None:
         amounts = as_amounts("y", parts.labels())
-        task, of_sample = (replace(one, mean=float(amounts.mean())) for one in (task, of_sample))
+        guesses = np.full(len(task.y_test), amounts.mean())
+        task, of_sample = (replace(one, guesses=guesses) for one in (task, of_sample))
         notes += note_of_loud_rows(replace(task, y=amounts), None, folds=False)
     raw, raw_y, ids = _safe_indexing(X, here), y[here], pd.Index(rows, name="row")
     notes += checked.notes
@@ -103,14 +106,13 @@ def pose_parts(
             f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; "
             "supports and values do not depend on it."
         )
-    numbered = [np.searchsorted(rows, one).astype(np.int32) for one in found]
+    numbered = [np.searchsorted(rows, one).astype(np.int32) for one in found.of_tests]
     return make_problem(
         checked,
         task,
         [],
         last,
-        support,
-        numbered,
+        found._replace(of_tests=numbered),
         trials,
         n_jobs=n_jobs,
         on_error=on_error,

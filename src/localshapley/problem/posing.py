@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.inputs.data import known_table
@@ -27,14 +27,13 @@ from localshapley.models.pipelines import (
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import check
 from localshapley.problem.copies import notes_on_copies
-from localshapley.problem.finding import find_by_folds, find_supports, of_folds
+from localshapley.problem.finding import find_by_folds, find_supports, of_folds, where_mostly_empty
 from localshapley.problem.fixed import pose_fixed
 from localshapley.problem.making import make_problem
 from localshapley.problem.parts import pose_parts, refuse_what_needs_all_rows
 from localshapley.problem.references import MAX_PREDICTED, Trial
 from localshapley.progress import ProgressSetting
 from localshapley.store.contents import Contents
-from localshapley.store.describing import describe
 from localshapley.supports.base import Support
 
 
@@ -52,6 +51,7 @@ def pose(
     seed: int = 0,
     n_jobs: int | None = None,
     on_error: str = "raise",
+    rare: str = "raise",
     owners: Any = None,
     progress: ProgressSetting = False,
     judge: bool = True,
@@ -79,7 +79,10 @@ def pose(
             return pose_parts(lying, X_test, y_test, model, support, progress=progress, **settings)
         X, y = lying.whole()
     raw, raw_test = known_table(X), known_table(X_test)
-    checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed)
+    checked = check(raw, y, raw_test, y_test, model=model, cv=cv, score=score, empty=empty, seed=seed, rare=rare)
+    if checked.kept is not None:
+        raw, y = _safe_indexing(raw, checked.kept), _safe_indexing(y, checked.kept)
+        owners = None if owners is None else _safe_indexing(owners, checked.kept)
     task, estimator, notes = checked.task, checked.model.estimator, checked.notes
     notes += notes_on_copies(checked, raw, raw_test, y_test)
     notes += note_of_loud_rows(task, checked.ids, folds=checked.folds is not None or checked.oob)
@@ -102,22 +105,19 @@ def pose(
     parts: list[Task] = []
     if checked.folds is None:
         task = task if before is None else transformed(task, before)
-        support, found = find_supports(
-            support, task, last.estimator, raw, raw_test, notes, trials, progress, "", n_predicted
-        )
+        found = find_supports(support, task, last.estimator, raw, raw_test, notes, trials, progress, "", n_predicted)
     else:
         parts = of_folds(task, checked.folds)
         parts = parts if before is None else [transformed(part, before) for part in parts]
-        support, found = find_by_folds(
-            support, parts, last.estimator, raw, checked.folds, notes, trials, progress, n_predicted
-        )
-    problem = make_problem(checked, task, parts, last, support, found, trials, n_jobs=n_jobs, on_error=on_error)
+        found = find_by_folds(support, parts, last.estimator, raw, checked.folds, notes, trials, progress, n_predicted)
+    found = where_mostly_empty(support, found, notes, checked.folds)
+    problem = make_problem(checked, task, parts, last, found, trials, n_jobs=n_jobs, on_error=on_error)
     return problem if held is None else _of_owners(problem, held)
 
 
 def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
     """The same problem with owners as the players."""
-    of_rows, folds = problem.contents, problem.folds
+    folds = problem.folds
     allowed = fold_of_test = None
     note = "an owner joins a coalition with all of its rows."
     if folds is not None:
@@ -126,11 +126,8 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         note = "an owner joins a coalition with all of its rows that are outside the test row's fold."
 
     def contents() -> Contents:
-        found = of_rows()
-        # What a coalition of owners scores depends on the folds, too.
-        fingerprint = blake2b(found.fingerprint + describe(folds).encode(), digest_size=16).digest()
-        rows = owners.digests(found.rows)
-        return found._replace(rows=rows, fingerprint=found.fingerprint if folds is None else fingerprint)
+        found = problem.contents()._replace(rows_of=owners.rows_of)
+        return found if folds is None else found.with_folds(folds, order_of_tests(folds))
 
     return replace(
         problem,

@@ -115,7 +115,7 @@ def sampled(tests: Ints, most: int, seed: int) -> Ints:
 def as_trial(predicted: AnyArray, task: Task, tests: Ints) -> Trial:
     """Predictions beside what is true, and a constant guess."""
     if task.classes is None or task.codes is None:
-        return task.y_test[tests], predicted.astype(np.float64), np.full(len(tests), task.guess)
+        return task.y_test[tests], predicted.astype(np.float64), task.guess(tests)
     codes, _ = encode(predicted, task.classes)
     return task.y_test[tests], codes, np.full(len(tests), np.bincount(task.codes).argmax())
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from localshapley.wording import shortened
+from localshapley.wording import probability, shortened
 
 MAX_TEXT = 60
 """Maximum number of characters of a cell; what is longer loses its middle."""
@@ -36,6 +36,12 @@ def number_column(
     decimals = decimals_of(numbers) if decimals is None else decimals
     column = {"name": text(name), "kind": "number", "decimals": decimals}
     return column | {"sign": True} if sign else column, [number(x, decimals) for x in numbers]
+
+
+def probability_column(name: str, cells: pd.Series) -> Column:
+    """A column of estimated probabilities, none of which is shown as 0 or 1."""
+    column, numbers = number_column(name, cells.clip(0.0001, 0.9999), decimals=4)
+    return column | {"decimals": 2, "probability": True}, numbers
 
 
 def image_column(name: str, images: Iterable[str]) -> Column:
@@ -133,6 +139,8 @@ def show(cell: Any, column: dict[str, Any]) -> str:
         return str(cell)
     if cell is None:
         return ""
+    if column.get("probability"):
+        return probability(cell)
     decimals = column["decimals"]
     return f"{cell:.3e}" if decimals is None else f"{cell:.{decimals}f}"
 

@@ -5,7 +5,7 @@ Digests tell equal from different contents; they do not protect against someone 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -15,10 +15,12 @@ from scipy import sparse
 
 from localshapley import __version__
 from localshapley.arrays import AnyArray, Ints, Masks
+from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.digests import bits
 from localshapley.inputs.folds import Fold
 from localshapley.inputs.model import on_one_line, seeded
 from localshapley.inputs.task import Task
+from localshapley.models.trainer import Trainer
 from localshapley.store.describing import describe
 
 
@@ -32,9 +34,14 @@ class Contents(NamedTuple):
     about : str
         The same, in words.
     rows, tests : arrays of shape (n, 2)
-        Digests of players and of test rows.
-    nothing : array of shape (2,)
-        Digest of the empty coalition.
+        Digests of training rows and of test rows; with folds that decide how a coalition is trained, they tell the
+        fold of a test row, and the folds that a row is trained in.
+    nothing : array of shape (n_tests, 2)
+        The same of test rows of the empty coalition, whose score may depend on all rows: a regressor predicts a mean.
+    reads_order : bool
+        Whether scores may depend on the order of the rows of a coalition.
+    rows_of : callable
+        Coalitions of rows in place of coalitions of players.
     """
 
     fingerprint: bytes
@@ -42,41 +49,66 @@ class Contents(NamedTuple):
     rows: Masks
     tests: Masks
     nothing: Masks
+    reads_order: bool = True
+    rows_of: Callable[[Coalitions], Coalitions] = lambda coalitions: coalitions
+
+    def keys(self, coalitions: Coalitions) -> tuple[Masks, Masks]:
+        """Digests of coalitions and of their test rows.
+
+        A model is trained on rows in their order, so that is what its digest is of. Equal rows are told apart by what
+        stands between them, and rows that come before, after and between others change nothing about these.
+        """
+        from localshapley.kernels.digests import add_up, fold_words
+
+        out, of_rows = np.zeros((len(coalitions), 2), dtype=np.uint64), self.rows_of(coalitions)
+        if self.reads_order:
+            fold_words(self.rows[of_rows.players].ravel(), 2 * of_rows.indptr, out)
+        else:
+            add_up(of_rows.indptr, of_rows.players, self.rows, out)
+        is_empty = np.repeat(np.diff(coalitions.indptr) == 0, np.diff(coalitions.test_indptr))
+        return out, np.where(is_empty[:, None], self.nothing[coalitions.tests], self.tests[coalitions.tests])
+
+    def with_folds(self, folds: Sequence[Fold], order: Ints) -> Contents:
+        """The same where coalitions are trained on those of their rows alone that may teach a test row of its fold."""
+        rows, numbers = self.rows.copy(), np.arange(len(folds), dtype=np.uint64)
+        for number, (train, _) in zip(numbers, folds, strict=True):
+            rows[train] = folded_in(rows[train], number)
+        tests = folded_in(self.nothing, np.repeat(numbers, [len(test) for _, test in folds])[order])
+        return self._replace(rows=rows, tests=tests, nothing=tests)
 
 
-def contents_of_task(task: Task, estimator: Any, trainer: str) -> Contents:
+def contents_of_task(task: Task, estimator: Any, trainer: Trainer) -> Contents:
     """Contents of models that are trained on the rows of a task."""
-    # What the empty coalition predicts may depend on all rows: a regressor takes their mean.
-    nothing = f"nothing {'' if task.classes is not None else repr(task.guess)}"
+    tests = nothing = digest_rows(task.X_test, task.y_test)
+    if task.classes is None:
+        nothing = folded_in(tests, bits(task.guess(np.arange(len(tests)))))
     return Contents(
-        fingerprint(task, estimator, trainer),
-        f"{on_one_line(estimator)}, {task.score.name}, {trainer}",
+        fingerprint(task, estimator, trainer.name),
+        f"{on_one_line(estimator)}, {task.score.name}, {trainer.name}",
         digest_rows(task.X, task.y),
-        digest_rows(task.X_test, task.y_test),
-        digest_text(nothing),
+        tests,
+        nothing,
+        trainer.reads_order,
     )
 
 
 def contents_of_folds(
-    parts: Sequence[Task], folds: Sequence[Fold], order: Ints, task: Task, estimator: Any, trainer: str
+    parts: Sequence[Task], folds: Sequence[Fold], order: Ints, task: Task, estimator: Any, trainer: Trainer
 ) -> Contents:
     """Contents of models that are trained on rows which look different in each fold; `order` sorts their test rows."""
     of_parts = [contents_of_task(part, estimator, trainer) for part in parts]
     rows = np.zeros((len(task.y), 2), dtype=np.uint64)
     for found, (train, _) in zip(of_parts, folds, strict=True):
-        rows[train] += found.rows
+        rows[train] = folded_in(folded_in(rows[train], found.rows[:, 0]), found.rows[:, 1])
+    nothing = np.concatenate([found.nothing for found in of_parts])[order]
     whole = contents_of_task(task, estimator, trainer)
-    return whole._replace(
-        fingerprint=blake2b(whole.fingerprint + describe(folds).encode(), digest_size=16).digest(),
-        rows=rows,
-        tests=np.concatenate([found.tests for found in of_parts])[order],
-    )
+    return whole._replace(rows=rows, nothing=nothing).with_folds(folds, order)
 
 
 def contents_by_name(name: str, n_players: int, n_tests: int) -> Contents:
     """Contents of a game that is identified by a name, and its players and test rows by their numbers."""
     rows, tests = (digest_rows(np.arange(n)[:, None], np.zeros(n)) for n in (n_players, n_tests))
-    return Contents(digest_text(f"game {name}").tobytes(), name, rows, tests, digest_text("nothing"))
+    return Contents(digest_text(f"game {name}").tobytes(), name, rows, tests, tests)
 
 
 def digest_rows(X: Any, y: AnyArray) -> Masks:
@@ -94,6 +126,13 @@ def digest_rows(X: Any, y: AnyArray) -> Masks:
     for words, indptr in (*_words(X), (of_label, one_each)):
         fold_words(words, indptr, out)
     return out
+
+
+def folded_in(digests: Masks, words: Any) -> Masks:
+    """Digests with one more word folded into each."""
+    from localshapley.kernels.digests import fold
+
+    return np.stack(fold(digests[:, 0], digests[:, 1], words), axis=1)
 
 
 def digest_text(text: str) -> Masks:

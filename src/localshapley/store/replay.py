@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from localshapley.arrays import Floats, Masks
+from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.models.trainer import Trained
@@ -72,13 +72,9 @@ class Replay:
         self._was_asked = True
         if not self._keeps:
             return np.full(len(coalitions.tests), np.nan)
+        keys, tests = self._contents.keys(coalitions)
         try:
-            return self._store.lookup(
-                self._contents.fingerprint,
-                self._keys(coalitions),
-                coalitions.test_indptr,
-                self._contents.tests[coalitions.tests],
-            )
+            return self._store.lookup(self._contents.fingerprint, keys, coalitions.test_indptr, tests)
         except StoreError as error:
             self._do_without(error)
             return np.full(len(coalitions.tests), np.nan)
@@ -97,15 +93,10 @@ class Replay:
         scores = trained.scores.copy()
         for c in trained.stand_ins:
             scores[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]] = np.nan
+        keys, tests = self._contents.keys(coalitions)
+        about = self._contents.fingerprint, self._contents.about
         try:
-            self._store.add(
-                self._contents.fingerprint,
-                self._contents.about,
-                self._keys(coalitions),
-                coalitions.test_indptr,
-                self._contents.tests[coalitions.tests],
-                scores,
-            )
+            self._store.add(*about, keys, coalitions.test_indptr, tests, scores)
         except StoreError as error:
             self._do_without(error)
 
@@ -117,11 +108,3 @@ class Replay:
     def _stop(self, note: str) -> None:
         self._keeps = False
         self._notes.append(note)
-
-    def _keys(self, coalitions: Coalitions) -> Masks:
-        from localshapley.kernels.digests import add_up
-
-        out = np.empty((len(coalitions), 2), dtype=np.uint64)
-        add_up(coalitions.indptr, coalitions.players, self._contents.rows, out)
-        out[np.diff(coalitions.indptr) == 0] = self._contents.nothing
-        return out

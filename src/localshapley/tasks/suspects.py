@@ -48,8 +48,9 @@ def suspects(
     Without `X`, and where there are fewer than twenty rows or no two classes of five, there are no witnesses. Rows are
     then ranked by their value and, with `X`, by the share of their neighbours that have the same label.
 
-    A warning is given where the list should not be trusted: the model is hardly better than a constant guess, or very
-    many rows are suspected. `verdict` says the same in a result, with the suspects by class.
+    A warning is given where the list should not be trusted: the model is hardly better than a constant guess, labels
+    that are outcomes of chance would look like this, or very many rows are suspected. `verdict` says the same in a
+    result, with the suspects by class.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def suspects(
         )[["suspicion", "p_wrong", "value", "stderr", "label", "suggested", *agreement, "neighbours"]]
     )
     if judged is not None:
-        listed.attrs["n_wrong"] = judged.n_wrong
+        listed.attrs["n_wrong"], listed.attrs["differ"] = judged.n_wrong, judged.differ
     if preparation:
         listed.attrs["preparation"] = preparation
     for caution in verdict(valuation, labels, listed).cautions:

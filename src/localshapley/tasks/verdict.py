@@ -12,6 +12,7 @@ import pandas as pd
 from localshapley.arrays import AnyArray
 from localshapley.inputs.data import are_amounts
 from localshapley.scores import SCORES
+from localshapley.tasks.witnesses import may_be_chance
 from localshapley.valuation import Skill, Valuation
 from localshapley.valuation.columns import check_valuation, column, ids_of
 from localshapley.valuation.errors import beyond_doubt
@@ -20,11 +21,12 @@ MANY = 0.2
 """If more than this share of all rows is suspected, caution is advised,"""
 MANY_OF_CLASS = 1 / 3
 """or more than this share of the rows of a class."""
+FEW = 10
+"""So few suspects can all be looked at, wherever their labels come from."""
 LARGE = 0.13
-"""Labels may be outcomes of chance if more than this share look wrong,"""
+"""Without witnesses, labels may be outcomes of chance if more than this share look wrong,"""
 BESIDE_SKILL = 0.5
-"""and more than so many times the share that the model predicts better than the guess. With 10 % of the labels of
-Breast Cancer, digits, Iris and wine flipped, KNN, tree, SVM and logistic regression do not come to that in ten runs."""
+"""and more than so many times the share that the model predicts better than the guess."""
 MANY_NUMBERS = 3
 """Whole numbers that are as many classes at least may have an order."""
 MIN_ROWS = 10
@@ -68,9 +70,11 @@ class Verdict:
     cautions : list of str
         Reasons to doubt the list: the model is not better than a constant guess by more than two standard errors, or
         more than a fifth of all rows, or a third of a class, are probably wrong (without witnesses: do harm beyond
-        sampling error and are outvoted by their neighbours), or the share that looks wrong is above 13 % and more than
-        half of what the model's accuracy is above that of the guess, or the witnesses can learn nothing from the
-        columns. Shares of fewer than ten rows are not looked at.
+        sampling error and are outvoted by their neighbours), or labels may be outcomes of chance: the labels of the
+        rows that the witnesses are surest of hardly differ more often from what they predict than they then would
+        (without witnesses: more than 13 % look wrong, and more than half of what the model's accuracy is above that of
+        the guess), or the witnesses can learn nothing from the columns. Shares of fewer than ten rows are not looked
+        at.
     """
 
     n_rows: int
@@ -162,7 +166,7 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
         skill=valuation.skill,
         cautions=[
             *([] if is_learnt else [NOT_LEARNT]),
-            *_cautions(valuation.skill, n_rows, len(sure), n_wrong[0] if n_wrong else 0.0, sure_of_class),
+            *_cautions(valuation.skill, n_rows, len(sure), found.attrs.get("differ"), sure_of_class),
         ],
     )
 
@@ -199,7 +203,11 @@ def _stderr_of_sum(valuation: Valuation, found: pd.DataFrame) -> float:
 
 
 def _cautions(
-    skill: Skill | None, n_rows: int, n_suspects: int, n_wrong: float, by_class: pd.DataFrame | None
+    skill: Skill | None,
+    n_rows: int,
+    n_suspects: int,
+    differ: tuple[float, float, float] | None,
+    by_class: pd.DataFrame | None,
 ) -> Iterator[str]:
     if skill is not None and skill.is_near_chance:
         yield (
@@ -207,7 +215,6 @@ def _cautions(
             "can be learnt, rows do harm and disagree with their neighbours without being wrong."
         )
     chance = "" if by_class is None else CHANCE + (IN_ORDER if _may_have_an_order(by_class.index) else "")
-    n_doubtful = max(n_suspects, round(n_wrong)) if np.isfinite(n_wrong) else n_suspects
     if n_suspects > MANY * n_rows and n_rows >= MIN_ROWS:
         yield (
             f"{n_suspects:,} of {n_rows:,} rows ({100 * n_suspects / n_rows:.0f} %) are suspected, more than a fifth. "
@@ -215,9 +222,15 @@ def _cautions(
             f"{chance or 'Look at some before you trust the rest.'}"
         )
         return
-    if chance and skill is not None and _is_large(n_doubtful / n_rows, skill) and n_rows >= MIN_ROWS:
+    if chance and differ is not None and n_suspects > FEW and may_be_chance(*differ):
         yield (
-            f"about {n_doubtful:,} of {n_rows:,} labels ({100 * n_doubtful / n_rows:.0f} %) look wrong, which is much "
+            f"all labels may be right. The witnesses predict {100 * (1 - differ[0]):.0f} % of them; if labels were "
+            f"outcomes of chance, {100 * differ[2]:.0f} % of those that the witnesses are surest of would be others "
+            f"than predicted, and {100 * differ[1]:.0f} % are. {chance}"
+        )
+    elif chance and differ is None and skill is not None and _is_large(n_suspects, n_rows, skill):
+        yield (
+            f"{n_suspects:,} of {n_rows:,} labels ({100 * n_suspects / n_rows:.0f} %) look wrong, which is much "
             f"where the model is right about {100 * skill.model:.0f} % of held-out rows, and a constant guess about "
             f"{100 * skill.guess:.0f} %. {chance}"
         )
@@ -225,10 +238,10 @@ def _cautions(
         yield from _caution_of_class(by_class)
 
 
-def _is_large(share: float, skill: Skill) -> bool:
+def _is_large(n_suspects: int, n_rows: int, skill: Skill) -> bool:
     """Whether more labels look wrong than a model of this accuracy can tell from chance, if it can tell anything."""
     known = skill.score == "accuracy" and not skill.is_near_chance  # else another caution says it
-    return known and share > max(LARGE, BESIDE_SKILL * (skill.model - skill.guess))
+    return n_rows >= MIN_ROWS and known and n_suspects / n_rows > max(LARGE, BESIDE_SKILL * (skill.model - skill.guess))
 
 
 def _may_have_an_order(labels: pd.Index) -> bool:

@@ -58,6 +58,11 @@ TOLD = 0.4
 """As if only this share of the sure rows told the rate: it differs a little between them and others."""
 PRIOR_ROWS = 10
 """The rates at which one label is taken for another are drawn to the common rate as if by this many rows."""
+BEYOND_CHANCE = 0.65
+"""Labels may be outcomes of chance unless more of the surest rows have another label than chance would make, by so much
+of the way, in logarithms, to as many as of all rows, which wrong labels would make."""
+N_QUANTILES = 2_000
+"""Points by which a distribution of log odds is described."""
 N_STEPS, SMALL_STEP = 300, 1e-7
 """Steps of a fit of one or two kinds of residuals, and how little the last one changes."""
 FREEDOMS = (1, 1.5, 2, 3, 5)
@@ -93,12 +98,16 @@ class Judgement:
         Code of the most probable other class, or the predicted number.
     n_wrong : tuple of float
         Estimated number of wrong labels, with the ends of its 95 % interval; NaN where nothing is learnt.
+    differ : tuple of float, optional
+        Which share of all labels differs from what the witnesses predict, which share of those of the surest rows, and
+        as how many of these would differ if labels were outcomes of chance; None where nothing is learnt.
     """
 
     suspicion: Floats
     p_wrong: Floats
     suggested: AnyArray
     n_wrong: tuple[float, float, float]
+    differ: tuple[float, float, float] | None = None
 
     def listed(self, n: int | None = None) -> Ints:
         """The rows that are more probably wrong than right, or the `n` most suspicious, the surest first."""
@@ -161,11 +170,13 @@ def _judge_labels(X: Any, codes: Ints, same: Ints, seed: int, bar: Progress) -> 
     suspicion = _shared(suspicion, same[judged])
     other = _without_own(together, codes).argmax(axis=1)
     noisy = _probabilities(np.hstack([np.log(np.maximum(shares, 1e-3)), decisions]), codes, seed, bar)
-    n_wrong, p_wrong = (np.nan,) * 3, np.full(len(codes), np.nan)
+    n_wrong, p_wrong, differ = (np.nan,) * 3, np.full(len(codes), np.nan), None
     if _is_learnt(noisy, codes):
         sure = _are_sure(together)
         surest = together[sure].argmax(axis=1)
         rate, *ends = _rate(surest != codes[sure])
+        mistakes = float((together.argmax(axis=1) != codes).mean())
+        differ = mistakes, float((surest != codes[sure]).mean()), _by_chance(mistakes, float(sure.mean()))
         n_wrong = rate * n_rows, ends[0] * n_rows, ends[1] * n_rows
         rates = _rates(surest, codes[sure], rate, len(classes))
         p_wrong = _posterior(_own(noisy, codes), rates[other, codes], rates[codes, codes])
@@ -176,6 +187,7 @@ def _judge_labels(X: Any, codes: Ints, same: Ints, seed: int, bar: Progress) -> 
         _spread_out(p_wrong, judged, n_wrong[0] / n_rows),
         _spread_out(classes[other], judged, -1),
         n_wrong,
+        differ,
     )
 
 
@@ -372,6 +384,30 @@ def _are_sure(probabilities: Floats) -> AnyArray:
             levels[c] = level
     out: AnyArray = top >= NEARLY * levels[likely]
     return out
+
+
+def _by_chance(mistakes: float, share: float) -> float:
+    """As how many labels of the surest rows would not be as predicted, if all of them were outcomes of chance.
+
+    As if log odds followed a normal distribution around 0, so wide that this share of all predictions is a mistake.
+    """
+    steps = special.ndtri(0.5 + (np.arange(N_QUANTILES) + 0.5) / (2 * N_QUANTILES))  # sizes of normal numbers, upwards
+
+    def wrong(width: float, odds: Floats = steps) -> float:
+        return float(special.expit(-np.exp(width) * odds).mean())
+
+    known = float(np.clip(mistakes, wrong(10.0), wrong(-10.0)))
+    width = optimize.brentq(lambda width: wrong(width) - known, -10.0, 10.0)
+    return wrong(width, steps[round((1 - share) * N_QUANTILES) :])
+
+
+def may_be_chance(all_rows: float, surest: float, by_chance: float) -> bool:
+    """Whether hardly more labels of the surest rows differ from what is predicted than chance would make.
+
+    If labels are wrong at random, they differ among the surest rows about as often as among all. Outcomes of chance
+    differ among them more rarely, and how much more rarely follows from how often they do among all.
+    """
+    return bool(surest <= by_chance ** (1 - BEYOND_CHANCE) * all_rows**BEYOND_CHANCE)
 
 
 def _rate(differ: AnyArray) -> tuple[float, float, float]:

@@ -80,7 +80,8 @@ def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:
     found = Doubt.of(values[order], v.stderr[order], draws=draws, tests=tests, seeds=seeds).lowest(int(k), level)
     probability = np.empty_like(found.probability)
     probability[order] = found.probability
-    return replace(found, probability=probability, order=order[found.order])
+    unknown = f"{_not_known(v)}: with others the order may differ." if _not_known(v) else ""
+    return replace(found, probability=probability, order=order[found.order], unknown=unknown)
 
 
 def _check_level(level: float) -> None:
@@ -115,11 +116,15 @@ def summary(v: Valuation) -> str:
         f"{what} {100 * np.linalg.norm(e) / size:.0f} %" for what, e in stderrs.items() if e is not None and e.any()
     ]
     sentences = [in_words(v), f"Errors of all values together, relative to their size: {', '.join(parts) or 'none'}"]
-    if v.stderr_tests is None:
-        sentences.append(f"How much values depend on which {kinds(v.unit)[1]} were there is not known")
+    sentences.append(_not_known(v))
     sentences += [note for note in v.notes if note.startswith("locality gap")]
     sentences += larger_error(v.values, v.stderr, v.spread_tests)
     return "\n".join(f"{s[0].upper()}{s[1:]}".removesuffix(".") + "." for s in sentences if s)
+
+
+def _not_known(v: Valuation) -> str:
+    which = kinds(v.unit)[1]
+    return "" if v.spread_tests is not None else f"How much values depend on which {which} were there is not known"
 
 
 def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:

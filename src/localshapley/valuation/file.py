@@ -111,6 +111,7 @@ def _header(v: Valuation, names: list[Any]) -> dict[str, Any]:
         "levels": None if v.counted is None else {k: _as_text(n) for k, n in asdict(v.counted).items()},
         "skill": None if v.skill is None else asdict(v.skill),
         "among": v.among,
+        "record": None if v.record is None else asdict(v.record),
         "columns": None if v.digests is None else v.digests.columns,
         "names": [None if name is None else str(name) for name in names],
         **{name: getattr(v, name) for name in texts},

@@ -1,4 +1,4 @@
-"""What a result has besides its values: its cost, its history, and its origin."""
+"""What a result has besides its values: its cost, its history, its origin, and how it was made."""
 
 from __future__ import annotations
 
@@ -49,6 +49,31 @@ class Cost:
     seconds: float
     stored: int = 0
     compile_seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """How a valuation was made; nothing of it is part of the values, which the same call gives again, bit for bit.
+
+    Attributes
+    ----------
+    version : str
+        Of this package.
+    date : str
+        When it was finished, in UTC, such as ``"2026-03-31T09:30:00+00:00"``.
+    call : str
+        The call in Python, with data under the names of their arguments, or the command line.
+    seed : int or None
+    limits : dict of str
+        What could end the run, as text: those of `tol`, `budget`, `stop` and `max_seconds` that were given, and the
+        default `tol` where none was.
+    """
+
+    version: str
+    date: str
+    call: str
+    seed: int | None = None
+    limits: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Floats, Ints, Singles, offsets, singles
 from localshapley.coalitions.exact import Levels
 from localshapley.inputs.memory import check_memory
-from localshapley.valuation.parts import Cost, Digests, History, Origin
+from localshapley.valuation.parts import Cost, Digests, History, Origin, Record
 from localshapley.valuation.skill import Skill
 
 if TYPE_CHECKING:
@@ -132,9 +132,23 @@ def _header(found: Any) -> dict[str, Any]:
         "counted": None if found.get("levels") is None else _levels(found["levels"]),
         "skill": Skill.from_dict(found.get("skill")),
         "among": among,
+        "record": _record(found.get("record")),
         "columns": columns,
         "names": names,
     }
+
+
+def _record(found: Any) -> Record | None:
+    """How the valuation was made; an earlier version did not write it."""
+    if found is None:
+        return None
+    _require(isinstance(found, dict), "record", "texts by name", found)
+    texts = [found.get(name) for name in ("version", "date", "call")]
+    seed, limits = found.get("seed"), found.get("limits")
+    _require(_are_texts(texts), "record", "texts by name", found)
+    _require(seed is None or (isinstance(seed, int) and seed >= 0), "seed", "a whole number", seed)
+    _require(isinstance(limits, dict) and _are_texts(list(limits.values())), "limits", "texts by name", limits)
+    return Record(found["version"], found["date"], found["call"], seed, limits)
 
 
 def _require(right: bool, name: str, what: str, got: Any) -> None:

@@ -12,15 +12,15 @@ from scipy import sparse
 from localshapley.arrays import Floats, Ints, Singles
 from localshapley.bundles import squares
 from localshapley.coalitions.exact import Levels, count_levels
-from localshapley.errors import LocalShapleyError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import check_whole
+from localshapley.inputs.numbers import as_numbers, check_whole
 from localshapley.inputs.tables import index_as_columns
 from localshapley.valuation.columns import by_value
 from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
-from localshapley.valuation.parts import Cost, Digests, History, Origin
+from localshapley.valuation.parts import Cost, Digests, History, Origin, Record
 from localshapley.valuation.skill import Skill
 from localshapley.valuation.sparse import over_all_rows
 from localshapley.wording import kinds, printable
@@ -87,6 +87,9 @@ class Valuation:
     among : int or None
         Number of all rows, where the result has only those that are in a support, because nearly all of very many rows
         that lie in parts are worth 0; `ids` are then the numbers of its rows. See `over_all_rows`.
+    record : Record or None
+        How it was made: version, date, seed, limits and call; None for a valuation that no function of this package
+        made, and in files of earlier versions.
     """
 
     values: Floats
@@ -116,6 +119,23 @@ class Valuation:
     skill: Skill | None = None
     oob_scores: Floats | None = None
     among: int | None = None
+    record: Record | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("values", "stderr"):
+            object.__setattr__(self, name, as_numbers(name, getattr(self, name)))
+        n = len(self.values)
+        for name in ("stderr", "n_tests", "spread", "spread_tests", "spread_seed", "oob_scores", "ids"):
+            found = getattr(self, name)
+            if found is not None and len(found) != n:
+                raise InvalidArgumentError(f"{name} must have an entry for each of the {n} values; got {len(found)}.")
+        if n and self.stderr.min() < 0:
+            raise InvalidArgumentError(f"stderr must be at least 0; got {self.stderr.min():g}.")
+        shape = len(self.support_sizes), n
+        if self.per_test is not None and self.per_test.shape != shape:
+            raise InvalidArgumentError(
+                f"per_test must have shape {shape}, that of support_sizes by values; got {self.per_test.shape}."
+            )
 
     @property
     def levels(self) -> Levels | None:
@@ -131,8 +151,8 @@ class Valuation:
         `√(T · Var_t φ_z(v_t))` over the `T` test rows, those that the row does not matter to included. It is exact for
         up to 64 test rows and in the closed forms of neighbours, and else known to a tenth. None if there is one test
         row, where test rows are not told apart (``"global-mc"``, ``"tmc"``, ``"complementary"``, ``"pivot"``, the
-        formulas of `baselines`, and ``games="train"`` of `value_nodes` without `per_test`), and in files of earlier
-        versions.
+        formulas of `baselines` but those of neighbours, and ``games="train"`` of `value_nodes` without `per_test`), and
+        in files of earlier versions.
         """
         return None if self.spread_tests is None else np.sqrt(squares(self.spread_tests))
 
@@ -185,7 +205,7 @@ class Valuation:
         -------
         Ranked
             Has the `probability` of each row to be among the true `k`, and the `size` of the set of lowest values that
-            holds all of them with probability `level`.
+            holds all of them with probability `level`. Where errors of test rows are not known, it says so (`unknown`).
 
         Examples
         --------

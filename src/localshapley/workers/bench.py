@@ -7,7 +7,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Protocol
 
 import joblib
@@ -29,6 +29,10 @@ from localshapley.workers.processes import train_in_processes
 
 ATTEMPTS = 3
 """Times in a row that workers may die before the run gives up."""
+WAITING = 5.0
+"""How many times as long as they take the processor trainings may last, for those who wait."""
+PROBES = 3
+"""Times of which the median says how long a training takes."""
 
 
 class Schedule(Protocol):
@@ -73,8 +77,8 @@ class Bench:
         Work that is sent to another process at a time.
     patience : float
         Seconds to wait for workers if a cluster has none left.
-    clock : callable
-        Gives the time in seconds.
+    clock, cpu_clock : callable
+        Give the time in seconds, and that which the processor spent on this process.
     """
 
     trainer: Trainer
@@ -84,6 +88,7 @@ class Bench:
     seconds_away: float = 1.0
     patience: float = PATIENCE
     clock: Callable[[], float] = perf_counter
+    cpu_clock: Callable[[], float] = process_time
     _paces: list[float] = field(default_factory=list, repr=False)
     _sizers: dict[float, BatchSizer] = field(default_factory=dict, repr=False)
 
@@ -93,6 +98,15 @@ class Bench:
             return self
         here, away = min(self.seconds_here, seconds / 20), min(self.seconds_away, seconds / 20)
         return replace(self, seconds_here=here, seconds_away=away)
+
+    def alarm(self, seconds: float) -> Callable[[], bool]:
+        """Tell from now on whether trainings took longer than `seconds` of the processor, however busy the machine is.
+
+        Work that this process waits for, such as that of others, may take `WAITING` times as long.
+        """
+        clocks = (self.clock, self.clock if self.trainer.n_jobs > 1 else self.cpu_clock)
+        ends = [clock() + limit for clock, limit in zip(clocks, (WAITING * seconds, seconds), strict=True)]
+        return lambda: any(clock() > end for clock, end in zip(clocks, ends, strict=True))
 
     def sizer(self, seconds: float) -> BatchSizer:
         """Sizes of batches that take so long, by what was learnt so far."""
@@ -135,9 +149,11 @@ class Bench:
 
 
 def time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: float) -> float:
-    """Mean seconds of a training, over random coalitions of the supports, for about `patience` seconds.
+    """Seconds of a training, over random coalitions of the supports, for about `patience` seconds.
 
-    Where many are trained together, what a few take says little: more come each time, and the last time counts.
+    More are trained each time, and the last times decide, by their median: the first ones have one-off work to do,
+    and a time in which the machine did something else does not count. Trainings so slow that there is no patience for
+    three times are timed once.
     """
     rng = np.random.default_rng(seed)
 
@@ -148,18 +164,18 @@ def time_trainings(bench: Bench, graph: SupportGraph, seed: int, patience: float
 
     everyone = graph.game(graph.n_games - 1)
     bench.train(Coalitions.from_lists([everyone[: len(everyone) // 2]], [[0]]))  # one-off work
-    together = bench.trainer.batch_size is not None
-    growth, most = (8, 500) if together else (2, 5000)
-    trained, spent, n = 0, 0.0, 1
-    while trained == 0 or (spent < patience and trained < most):
+    together = bench.trainer.batch_size is not None  # a few take as long as many
+    growth, largest = (8, 512) if together else (2, 2048)
+    paces, spent, n, trained = list[float](), 0.0, 1, 0
+    while not paces or (spent < patience and trained < 3 * largest) or (len(paces) < PROBES and spent < 4 * patience):
         coalitions = sample(n)
         with Stopwatch(bench.clock) as watch:
             bench.train(coalitions)
-        spent += watch.seconds
-        trained += n
-        pace = watch.seconds / n if together else spent / trained
-        n *= growth
-    return max(pace, 1e-12)
+        spent, trained = spent + watch.seconds, trained + n
+        paces.append(watch.seconds / n)
+        n = min(n * growth, largest)
+    last = paces[-PROBES:]
+    return max(min(last) if together else float(np.median(last)), 1e-12)
 
 
 def _in_process(schedule: Schedule, bench: Bench) -> Iterator[Scored]:

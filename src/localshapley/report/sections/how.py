@@ -8,7 +8,7 @@ import numpy as np
 
 from localshapley.arrays import Floats, Ints
 from localshapley.report.sections.base import Context, Section
-from localshapley.valuation import Valuation
+from localshapley.valuation import Record, Valuation
 from localshapley.wording import duration, kinds
 
 
@@ -21,7 +21,7 @@ class How(Section):
 
     def summarise(self, context: Context) -> dict[str, Any]:
         return {
-            "facts": _facts(context.valuation),
+            "facts": _facts(context.valuation) | _record(context.valuation.record),
             "preparation": [str(line) for line in context.preparation],
             "notes": [str(note) for note in context.valuation.notes],
         }
@@ -46,6 +46,16 @@ def _facts(v: Valuation) -> dict[str, str]:
         "Sum of all values": f"{v.values.sum():.4g}",
         "Below, at and above zero": f"{_signs(v.values)} {v.unit}s",
     }
+
+
+def _record(record: Record | None) -> dict[str, str]:
+    """How the values were made, for who wants to make them again."""
+    if record is None:
+        return {}
+    limits = ", ".join(f"{name}={text}" for name, text in record.limits.items())
+    facts = {"Limits": limits, "Seed": "" if record.seed is None else f"{record.seed}"}
+    facts |= {"Made by": f"localshapley {record.version}", "Made on": record.date, "Call": record.call}
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def _sizes(sizes: Ints, unit: str) -> str:

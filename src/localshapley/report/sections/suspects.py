@@ -14,7 +14,17 @@ from localshapley.inputs.decisions import WORDS
 from localshapley.report.bench import make_bench
 from localshapley.report.rows import Rows
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Column, Table, any_column, as_table, extra, number_column, text, text_column
+from localshapley.report.tables import (
+    Column,
+    Table,
+    any_column,
+    as_table,
+    extra,
+    number_column,
+    probability_column,
+    text,
+    text_column,
+)
 
 MAX_ROWS = 500
 FEW = 30
@@ -72,7 +82,7 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
             rows.names(places) if known else text_column(rows.name, suspects.index),
             *(rows.images(places) if known else []),
             *([_decisions(len(suspects))] if undecided else []),
-            *([number_column("p wrong", suspects["p_wrong"], decimals=2)] if "p_wrong" in suspects else []),
+            *([probability_column("p wrong", suspects["p_wrong"])] if "p_wrong" in suspects else []),
             number_column("suspicion", suspects["suspicion"], decimals=2),
             any_column(rows.label, suspects["label"], choice=True),
             any_column("suggested", suspects["suggested"], choice=True),

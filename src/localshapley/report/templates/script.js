@@ -14,6 +14,8 @@
   function show(cell, column) {
     if (column.kind !== "number") return String(cell);
     if (cell === null) return "";
+    if (column.probability && cell > 0.99) return "> 0.99";
+    if (column.probability && cell < 0.01) return "< 0.01";
     if (column.decimals === null) return cell.toExponential(3);
     return cell.toFixed(column.decimals);
   }

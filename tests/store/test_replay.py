@@ -178,11 +178,12 @@ READ_ORDER = {
     "scaled": ls.models.Refit(make_pipeline(StandardScaler(), Perceptron())),
     "weighted tree": ls.models.Estimator(DecisionTreeClassifier(class_weight={0: 0.1, 1: 0.7}, random_state=0)),
     "tree": CountingTree(random_state=0),
+    "compiled tree": DecisionTreeClassifier(max_features=1, random_state=0),
     "svm of amounts": SVR(),
     "ridge": ls.models.Estimator(Ridge()),
     "tree of amounts": ls.models.Estimator(DecisionTreeRegressor(random_state=0)),
 }
-"""And one model, a tree, that does not."""
+"""And trees of classes, which do not."""
 OF_AMOUNTS = ("svm of amounts", "ridge", "tree of amounts")
 
 

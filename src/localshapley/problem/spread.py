@@ -48,7 +48,7 @@ def note_on_spread(space: Space, support: Support, notes: list[str]) -> list[str
     named = isinstance(space.raw, pd.DataFrame) and space.raw.shape[1] == X.shape[1]
     one, two = (repr(space.raw.columns[i]) if named else i for i in (wide, narrow))
     return [
-        f"column {one} has a standard deviation of {spreads[wide]:.3g}, column {two} of {spreads[narrow]:.3g}, "
+        f"the middle half of column {one} spans {spreads[wide]:.3g}, that of column {two} {spreads[narrow]:.3g}, "
         f"{OUTWEIGHS} that {measures} measures; scale them, such as with make_pipeline(StandardScaler(), model)."
     ]
 
@@ -68,9 +68,9 @@ def _extremes(X: AnyArray) -> tuple[int, int, AnyArray]:
     """The columns of the widest and the narrowest spread, the same one if they do not differ much, and all spreads."""
     if len(X) < MIN_ROWS or not np.isfinite(X).all():
         return 0, 0, X[:0]
-    low, high, spreads = X.min(axis=0), X.max(axis=0), X.std(axis=0)
-    middle = np.subtract(*np.percentile(X, [75, 25], axis=0))
-    counted = np.flatnonzero((middle > 0) & ((low < X) & (high > X)).any(axis=0))
+    low, high = X.min(axis=0), X.max(axis=0)
+    spreads = np.subtract(*np.percentile(X, [75, 25], axis=0))  # which an outlier does not widen
+    counted = np.flatnonzero((spreads > 0) & ((low < X) & (high > X)).any(axis=0))
     if not len(counted):
         return 0, 0, spreads
     wide, narrow = (int(counted[find(spreads[counted])]) for find in (np.argmax, np.argmin))

@@ -235,7 +235,6 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "coo": sparse.coo_matrix,
     "csr array": sparse.csr_array,
     "float32": lambda table: table.astype(np.float32),
-    "float16": lambda table: np.round(table).astype(np.float16),
     "int64": lambda table: np.round(table).astype(np.int64),
     "int8": lambda table: np.round(table).clip(-100, 100).astype(np.int8),
     "uint8": lambda table: np.round(abs(table)).clip(0, 200).astype(np.uint8),

@@ -312,11 +312,14 @@ def decisions(model: Any, rows: Any) -> np.ndarray:
 
 def refuse_ties(model: Any, rows: Any, last: Any) -> None:
     """Refuse to say which of two classes is predicted where only rounding says so."""
-    if hasattr(model, "decision_function"):
-        found = decisions(model, rows)
-    elif hasattr(model, "predict_proba"):
-        found = np.asarray(model.predict_proba(rows))
-    else:
+    try:
+        if hasattr(model, "decision_function"):
+            found = decisions(model, rows)
+        elif hasattr(model, "predict_proba"):
+            found = np.asarray(model.predict_proba(rows))
+        else:
+            return
+    except ValueError:  # some can predict, and cannot say by how much
         return
     found = np.sort(found, axis=1)
     gap = found[:, -1] - found[:, -2]

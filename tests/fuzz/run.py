@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.base import is_classifier
 
 import localshapley as ls
 from fuzz.cases import Case, draw
@@ -61,24 +60,10 @@ def play(number: int) -> tuple[Case | None, Outcome]:
             last = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(last.filename).name}:{last.lineno}"
             outcome = Outcome("raw", f"{type(error).__name__} at {where}: {error}")
-    if outcome.kind == "wrong" and (name := known(case, outcome.what)):
-        outcome = Outcome("known", name)
     foreign = [one for one in caught if not issubclass(one.category, LocalShapleyWarning)]
     if foreign and outcome.kind not in FAILURES:
         outcome = Outcome("warning", f"{foreign[0].category.__name__}: {foreign[0].message}")
     return case, outcome
-
-
-def known(case: Case, what: str) -> str:
-    """Defects that are being mended; to be deleted."""
-    model = repr(case.options["model"])
-    if "a store" in what:
-        return "store"
-    if "cv" in case.options and (
-        "Regress" in model or not is_classifier(getattr(case.options["model"], "estimator", case.options["model"]))
-    ):
-        return "mean of folds"
-    return ""
 
 
 def compare(case: Case) -> Outcome:
@@ -108,7 +93,7 @@ def tolerance(case: Case) -> float:
     """How far solvers may be apart: those of scikit-learn compute in float32 where the rows are."""
     X = case.rows[0]
     kinds = X.dtypes.tolist() if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
-    return 2e-4 if any(kind in (np.float16, np.float32) for kind in kinds) else 2e-6
+    return 2e-4 if any(kind == np.float32 for kind in kinds) else 2e-6
 
 
 def equal(what: str, one: Any, other: Any, close: float = 0.0) -> None:

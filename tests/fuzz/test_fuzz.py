@@ -11,8 +11,7 @@ import localshapley as ls
 from fuzz import run
 
 CASES, PARTS = 300, 10
-FOUND = []
-"""Cases that once failed."""
+EXACT_CASE = 17
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -25,12 +24,6 @@ def test_random_cases_are_equal_or_refused_clearly(part):
     assert not failed, "\n".join(failed)
     equal = sum(outcome.kind == "equal" for _, outcome in played.values())
     assert equal > 0.7 * each  # or the cases are no good
-
-
-@pytest.mark.parametrize("number", FOUND)
-def test_a_case_that_once_failed(number):
-    case, outcome = run.play(number)
-    assert outcome.kind not in run.FAILURES, f"{outcome} {case}"
 
 
 def off(valued):
@@ -51,6 +44,3 @@ def test_failures_are_seen(monkeypatch, spoil, kind):
     value = ls.value
     monkeypatch.setattr(ls, "value", lambda *args, **options: spoil(value(*args, **options)))
     assert run.play(EXACT_CASE)[1].kind == kind
-
-
-EXACT_CASE = 2

@@ -80,7 +80,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         groups : array of shape (n_rows,), optional
             For splitters that keep rows of a group together, such as ``cv=GroupKFold()``.
         """
-        self._check_settings(other)
+        self._check_settings([name for name, given in other.items() if given is not None])
         estimator, judge = self._estimator(), self._judge()
         check_estimator(estimator)
         self._check_kind(estimator)
@@ -124,7 +124,7 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_ = fitted
         return self
 
-    def _check_settings(self, other: dict[str, Any]) -> None:
+    def _check_settings(self, other: list[str]) -> None:
         """Refuse what is no setting."""
         if other:
             raise InvalidArgumentError(
@@ -162,13 +162,13 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         """One number for all that is random."""
-        if isinstance(self.random_state, int | np.integer) and self.random_state >= 0:
+        if isinstance(self.random_state, int | np.integer) and 0 <= self.random_state < 2**32:
             return int(self.random_state)
         try:
             return int(check_random_state(self.random_state).randint(2**31))
         except (TypeError, ValueError):
             raise InvalidArgumentError(
-                f"random_state must be a whole number of at least 0, a numpy RandomState or None; got "
+                f"random_state must be a whole number from 0 to 2**32 - 1, a numpy RandomState or None; got "
                 f"{self.random_state!r}."
             ) from None
 

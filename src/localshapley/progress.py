@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
+from importlib import import_module
 from threading import Timer
 from time import perf_counter
 from types import TracebackType
@@ -164,7 +165,7 @@ class _NotebookBar:
     """The same as an output of the cell, which is replaced as the run goes on and empty at the end."""
 
     def __init__(self, label: str) -> None:
-        from IPython.display import display
+        display = import_module("IPython.display").display  # which has no types
 
         self._label, self._last = label, -BETWEEN_PICTURES
         self._output = display({"text/plain": ""}, raw=True, display_id=True)

@@ -6,6 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import localshapley as ls
+from localshapley.errors import LocalShapleyWarning
+
 LABEL = np.arange(60) % 2
 SIZE = np.random.default_rng(0).normal(4 * LABEL).round(2)
 FRAME = pd.DataFrame({"size": SIZE, "label": np.where(LABEL, "yes", "no")})
@@ -132,3 +135,20 @@ def test_outcomes_of_chance_are_cautioned_of(answer, write):
     write(frame=pd.DataFrame({"x": x, "bought": bought}))
     cautions = answer("suspects", "t.csv", "-t", "bought")["cautions"]
     assert any("outcomes of chance" in caution for caution in cautions)
+
+
+def test_preparation_says_so_and_what_it_names_works(answer, tmp_path):
+    bills = np.random.default_rng(0).normal(44, 5, 60).round(1)
+    table = pd.DataFrame({"bill": bills, "sex": list("mf") * 30, "kind": list("aab") * 20})
+    table.loc[[1, 8], "bill"] = -999
+    table.to_csv(tmp_path / "t.csv", index=False)
+    told = "column 'bill' holds -999 in 2 rows, far from all other numbers there"
+    [line] = [step for step in answer("value", "t.csv", "-t", "kind")["preparation"] if told in step]
+    assert line.endswith("(on the command line, --na=-999)")
+    steps = answer("value", "t.csv", "-t", "kind", "--na=-999")["preparation"]
+    assert "gaps in 'bill' filled with the median" in steps
+    assert not any("-999" in step for step in steps)
+    v = ls.value(table[["bill"]], table["kind"], cv=3, model="knn")
+    with pytest.warns(LocalShapleyWarning, match="nothing is known about which are wrong"):
+        found = ls.tasks.suspects(v, table["kind"], X=table[["bill", "sex"]], n=3)
+    assert any(told in step for step in found.attrs["preparation"])

@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import localshapley as ls
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.task import Task
-from localshapley.problem.finding import of_fold
+from localshapley.problem.finding import of_folds
 from localshapley.store.contents import Contents, contents_of_folds, digest_rows
 from localshapley.store.describing import describe
 
@@ -178,11 +178,12 @@ READ_ORDER = {
     "scaled": ls.models.Refit(make_pipeline(StandardScaler(), Perceptron())),
     "weighted tree": ls.models.Estimator(DecisionTreeClassifier(class_weight={0: 0.1, 1: 0.7}, random_state=0)),
     "tree": CountingTree(random_state=0),
+    "compiled tree": DecisionTreeClassifier(max_features=1, random_state=0),
     "svm of amounts": SVR(),
     "ridge": ls.models.Estimator(Ridge()),
     "tree of amounts": ls.models.Estimator(DecisionTreeRegressor(random_state=0)),
 }
-"""And one model, a tree, that does not."""
+"""And trees of classes, which do not."""
 OF_AMOUNTS = ("svm of amounts", "ridge", "tree of amounts")
 
 
@@ -451,7 +452,7 @@ class TestDigests:
         task = Task(np.zeros((4, 1)), y, np.zeros((4, 1)), y, None, None, ls.scores.SquaredError())
         folds = [(np.array([0, 1, 2]), np.array([3])), (np.array([0, 1, 3]), np.array([2]))]
         first, second = np.array([[1.0], [2], [5]]), np.array([[2.0], [1], [5]])
-        parts = [replace(of_fold(task, fold), X=part) for fold, part in zip(folds, (first, second), strict=True)]
+        parts = [replace(part, X=X) for part, X in zip(of_folds(task, folds), (first, second), strict=True)]
         trainer = ls.models.Estimator(Ridge()).trainer(task)
         found = contents_of_folds(parts, folds, np.array([1, 0]), task, Ridge(), trainer)
         assert len({digest.tobytes() for digest in found.rows}) == 4

@@ -153,6 +153,14 @@ class TestPictures:
         assert len(colours) == 1
         assert colours.isdisjoint(tuple(bar.get_facecolor()) for bar in ax.patches if bar.get_width() > 0)
 
+    def test_all_error_bars_are_intervals_of_95_per_cent(self, exact, sampled):
+        by_rank = sampled.plot.ranking(8).collections[0].get_segments()[0]
+        best = sampled.top(1).iloc[0]
+        assert np.ptp(by_rank[:, 0]) == pytest.approx(2 * 1.96 * best["stderr"])
+        across, upwards = sampled.plot.against(sampled).collections[:2]
+        assert np.ptp(across.get_segments()[0][:, 0]) == pytest.approx(2 * 1.96 * sampled.stderr[0])
+        assert np.ptp(upwards.get_segments()[0][:, 1]) == pytest.approx(2 * 1.96 * sampled.stderr[0])
+
     def test_given_axes_are_used(self, exact, curves):
         from matplotlib.figure import Figure
 

@@ -15,6 +15,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.answers import check_answer
 from localshapley.inputs.indexes import check_order, index_of, notes_on_names
 from localshapley.inputs.numbers import LARGEST_AMOUNT, check_size
+from localshapley.inputs.sentinels import notes_on_sentinels
 
 MANY_NUMBERS = 50
 """Whole numbers with up to this many different values are classes, with more they are amounts."""
@@ -55,7 +56,8 @@ def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
             f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
         )
     rows, test_rows = _in_one_form(rows, test_rows)
-    return Data(rows, labels, test_rows, test_labels, index_of(X, y), notes + notes_on_names(X))
+    notes += notes_on_names(X) + notes_on_sentinels(rows)
+    return Data(rows, labels, test_rows, test_labels, index_of(X, y), notes)
 
 
 def read_table(X: Any, y: Any) -> Data:
@@ -64,7 +66,7 @@ def read_table(X: Any, y: Any) -> Data:
     rows = _read_rows("X", X)
     labels = _read_labels("y", y, rows.shape[0], "X")
     notes += check_answer(rows, labels, y)
-    return Data(rows, labels, None, labels[:0], index_of(X, y), notes + notes_on_names(X))
+    return Data(rows, labels, None, labels[:0], index_of(X, y), notes + notes_on_names(X) + notes_on_sentinels(rows))
 
 
 def known_table(X: Any) -> Any:

@@ -15,7 +15,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.tree import BaseDecisionTree
+from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from localshapley.arrays import AnyArray
@@ -178,6 +178,11 @@ def refuses(error: Exception) -> bool:
 def has_random_state(estimator: Any) -> bool:
     """Whether an estimator, or a part of it, can be given a random state."""
     return bool(_random_states(estimator))
+
+
+def counts_rows(estimator: Any) -> bool:
+    """Whether all that a model learns are numbers of rows, which are exact in whatever order these come."""
+    return isinstance(estimator, DecisionTreeClassifier) and estimator.class_weight is None
 
 
 def _random_states(estimator: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import LocalShapleyError
 from localshapley.inputs.data import are_amounts
 from localshapley.inputs.numbers import check_size
+from localshapley.inputs.sentinels import find_sentinels
 from localshapley.inputs.spelling import (
     PLAIN,
     Spelling,
@@ -109,6 +110,8 @@ def prepare(
     X = transformer.fit_transform(tables[0])
     X_test = transformer.transform(tables[1]) if test is not None else None
     steps = [*_done(train, tables[0], columns), *columns.steps, *_about_words(columns.words, *tables)]
+    for line, code in find_sentinels(tables[0][list(columns.numbers)]):
+        steps.append(f"{line}; if it stands for a gap, say so (on the command line, --na={code})")
     return Prepared(np.asarray(X, dtype=np.float64), X_test, _features(transformer, columns), steps)
 
 

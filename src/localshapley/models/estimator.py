@@ -11,14 +11,13 @@ from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline
-from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import _safe_indexing
 from threadpoolctl import threadpool_limits
 
 from localshapley.arrays import AnyArray, Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
-from localshapley.inputs.model import final_step, has_random_state, prepared, refuses, takes_kernel
+from localshapley.inputs.model import counts_rows, final_step, has_random_state, prepared, refuses, takes_kernel
 from localshapley.inputs.process import caught_warnings
 from localshapley.inputs.task import NOTHING, UNKNOWN, Task, one_hot
 from localshapley.inputs.threads import unthreaded_blas
@@ -93,7 +92,7 @@ class EstimatorTrainer(Trainer):
         self.name = f"{type(final_step(estimator)).__name__} (scikit-learn fit)"
         self.n_jobs = n_processes(n_jobs)
         self.is_random = has_random_state(estimator)
-        self.reads_order = not _only_counts(estimator)
+        self.reads_order = not counts_rows(estimator)
         self.faster = _faster(estimator, self.n_jobs)
         self.if_silent = "" if task.classes is not None else "where the model diverges, scale the columns of X, and y"
         self._estimator = prepared(estimator, task.seed, alone=True)
@@ -151,11 +150,6 @@ class EstimatorTrainer(Trainer):
             counts.skipped += 1
             counts.first_skipped = counts.first_skipped or f"rows {rows.tolist()}: {what}"
         return None
-
-
-def _only_counts(estimator: Any) -> bool:
-    """Whether all that a model learns are numbers of rows, which are exact in whatever order these come."""
-    return isinstance(estimator, DecisionTreeClassifier) and estimator.class_weight is None
 
 
 def _faster(estimator: Any, n_jobs: int) -> str:

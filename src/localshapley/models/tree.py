@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from localshapley.arrays import Floats, Indices, Ints, longest
 from localshapley.coalitions.batch import Coalitions
-from localshapley.inputs.model import seeded
+from localshapley.inputs.model import counts_rows, seeded
 from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer, Usable, plain
 from localshapley.models.weights import are_class_weights, class_weights
@@ -126,6 +126,7 @@ class TreeTrainer(GrowingTrainer):
         np.put_along_axis(self._ranks, order, np.arange(n_rows, dtype=np.int32)[:, None], axis=0)
         self._seed = int(check_random_state(seeded(estimator, task.seed).random_state).randint(0, LARGEST))
         self.is_random = self._at_random or self._max_features < n_columns
+        self.reads_order = not counts_rows(estimator)
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
         from localshapley.kernels.cart import predict_by_trees

@@ -29,6 +29,7 @@ from localshapley.problem.references import (
     try_out,
     try_out_near,
 )
+from localshapley.problem.spread import note_on_spread
 from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Space, Support
@@ -84,6 +85,7 @@ def find_supports(
     with telling(progress, doing), showing(progress):
         found = support(space)
     notes += [note for note in space.notes if note not in notes]
+    notes += note_on_spread(space, support, notes)
     if is_judged and once:
         trials.append(try_out_near(reference, task, n_predicted, found))
     return Found(support, found, [(space, found)])

@@ -122,11 +122,11 @@ class Plots:
         return ax
 
     def against(self, other: Valuation, *, ax: Any = None) -> Any:
-        """The values of another valuation of the same rows against those of this one."""
+        """The values of another valuation of the same rows against those of this one, with 95 % intervals."""
         data = against_data(self.valuation, other)
         ax = _axes(ax, width=5, height=5)
         ax.errorbar(
-            data["value"], data["other"], xerr=data["stderr"], yerr=data["other_stderr"],
+            data["value"], data["other"], xerr=INTERVAL * data["stderr"], yerr=INTERVAL * data["other_stderr"],
             fmt="none", ecolor=NEUTRAL, elinewidth=0.5, alpha=0.5, zorder=1,
         )  # fmt: skip
         ax.scatter(data["value"], data["other"], s=12, color=HELPS, linewidths=0, alpha=0.7, zorder=2)

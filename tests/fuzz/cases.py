@@ -302,9 +302,11 @@ def mixed_table(rng: Draw, numbers: np.ndarray) -> pd.DataFrame:
 
 def draw_model(rng: Draw, classifies: bool, slow: bool, numbers: np.ndarray) -> Any:
     """A classifier or regressor: `slow` ones have no compiled trainer."""
-    if classifies:
-        return pick(rng, *(SLOW_CLASSIFIERS if slow else CLASSIFIERS))(rng)
-    return pick(rng, *(SLOW_REGRESSORS if slow else REGRESSORS))(rng)
+    compiled, slow_ones = (CLASSIFIERS, SLOW_CLASSIFIERS) if classifies else (REGRESSORS, SLOW_REGRESSORS)
+    model = pick(rng, *(slow_ones if slow else compiled))(rng)
+    if isinstance(model, SVC | SVR) and abs(numbers).max() > 5:  # or rounding keeps libsvm from its tolerance for ever
+        model.set_params(tol=1e-8, kernel="rbf" if model.kernel == "poly" else model.kernel)
+    return model
 
 
 def knn(kind: type) -> Callable[[Draw], Any]:

@@ -148,10 +148,11 @@ def frame(case: Case, valued: ls.Valuation) -> None:
     X, y, X_test, y_test = case.rows
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
         return
+    close = (1e-9 if X.dtype.itemsize == 8 else tolerance(case)) * (1 + np.abs(valued.values).max())
     columns = [f"x{i}" for i in range(X.shape[1])]
     frames = [None if one is None else pd.DataFrame(one, columns=columns) for one in (table(X), X_test)]
     found = ls.value(frames[0], np.ravel(np.asarray(y)), frames[1], y_test, progress=False, **case.options)
-    equal("other values for a DataFrame", found.values, valued.values, 1e-9 * (1 + np.abs(valued.values).max()))
+    equal("other values for a DataFrame", found.values, valued.values, close)
 
 
 def per_test(case: Case, valued: ls.Valuation) -> None:

@@ -250,7 +250,7 @@ class CrossFit:
         drawn = self._drawn
         sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
         surprise = max(float(np.mean(gain**2)), float(np.mean(y**2)) if len(y) else 0.0)
-        surprise = surprise or drawn.collection.scale**2  # scores that were all the same
+        surprise = surprise or 1.0  # scores that were all the same
         prior = self._tuning.prior_draws
         return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise, prior)
 

@@ -309,7 +309,7 @@ class SampleRun(Collecting):
             draws_since=drawn[-1] / self.graph.n_games,
             trainings=self.collection.n_rows,
             seconds=seconds,
-            scale=self.collection.scale,
+            scale=float(self.collection.ranges().max(initial=0.0)),
             exact=self.rounds[-1].exact,
             unseen=float(self._unseen[0].max(initial=0.0)),
         )

@@ -61,7 +61,10 @@ class Walks(Rounds):
     def _finish(self) -> None:
         base, end = self._base[self.game_of_slot], self._lengths[:, self.game_of_slot]
         after, before = (np.minimum(self._arrival + i, end) + base for i in (1, 0))
-        gains = np.take_along_axis(self._sums, after, axis=1) - np.take_along_axis(self._sums, before, axis=1)
+        reached = np.take_along_axis(self._sums, after, axis=1)
+        gains = reached - np.take_along_axis(self._sums, before, axis=1)
+        for sums in (reached.min(axis=0), reached.max(axis=0)):
+            self._see(self.game_of_slot, sums)
         for gain in gains:
             self._halves[self.draws % 2] += gain
             change = gain - self._mean

@@ -69,9 +69,12 @@ def play(number: int) -> tuple[Case | None, Outcome]:
 def compare(case: Case) -> Outcome:
     """Call `value`, then compare it with the definition and with itself."""
     valued = ls.value(*case.rows, progress=False, **case.options)
-    repr(valued)
-    valued.to_frame()
-    TWISTS[case.twist](case, valued)
+    try:
+        repr(valued)
+        valued.to_frame()
+        TWISTS[case.twist](case, valued)
+    except LocalShapleyError as error:
+        raise WrongError(f"refused after it was valued ({case.twist}): {error}") from error
     method = case.options.get("method", "auto")
     if method not in (*EXACT, *EFFICIENT):
         return Outcome("equal")

@@ -139,8 +139,8 @@ def find_by_folds(
 def where_mostly_empty(given: Support | None, found: Found, notes: list[str], folds: list[Fold] | None = None) -> Found:
     """Nearest rows in place of the support that belongs to the model, if that leaves most test rows without any.
 
-    A support that was given is kept. If it finds no row for any test row, all values would be 0, and it is refused; lists
-    that say so themselves are taken at their word.
+    A support that was given is kept. If it finds no row for any test row, all values would be 0, and it is refused;
+    lists that say so themselves are taken at their word.
     """
     n_empty, n_tests = sum(not len(rows) for rows in found.of_tests), len(found.of_tests)
     if given is not None:

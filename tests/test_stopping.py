@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -92,7 +92,15 @@ class TestRelativeError:
 
     def test_values_of_nothing_are_certain_only_without_any_error(self):
         assert RelativeError().holds(a_look((0.0, 0.0), (0.0, 0.0)))
-        assert not RelativeError().holds(a_look((0.0, 0.0), (1e-3, 0.0)))
+        assert not RelativeError().holds(replace(a_look((0.0, 0.0), (1e-3, 0.0)), scale=0.9))
+
+    def test_values_that_cannot_be_told_from_zero_are_zero_beside_the_range_of_scores(self):
+        lost = replace(a_look((3e-4, 4e-4), (3e-4, 4e-4)), scale=1.0)
+        assert lost.relative_error == pytest.approx(1.0)
+        assert RelativeError().holds(lost)
+        assert RelativeError().reached(lost) == "values are zero to within 0.15 % of the range of scores"
+        assert not RelativeError().holds(replace(lost, unseen=1e-3))
+        assert not RelativeError().holds(replace(lost, stderr=0.4 * lost.values))  # not zero, and not known either
 
     def test_it_aims_at_its_target_and_names_it(self):
         assert (RelativeError().aim, RelativeError(0.02).aim, RelativeError().step) == (0.1, 0.02, 0)
@@ -537,8 +545,53 @@ def test_the_same_seed_gives_the_same_bits_whatever_the_batches_and_another_seed
 @pytest.mark.parametrize("method", ["sample", "auto"])
 def test_a_utility_that_never_changes_is_seen_through(method, score):
     found = ls.shapley([range(30)], lambda c, t: np.full(len(t), score), method=method)
-    assert "relative error" in found.stopped
+    assert found.stopped == "all scores drawn were the same"
     assert np.abs(found.values).max() < 1e-12
+    assert "ended before its target: the draws are off by many times the size of the values" in found.notes[0]
+
+
+class TestConstants:
+    """A constant that is added to all scores of a test row changes neither values nor draws, nor when a run stops."""
+
+    @staticmethod
+    def game(added):
+        def utility(coalition, tests):
+            return np.array([0.25 * (len(coalition) > 3 + t) + 0.5 * (t in coalition) + added[t] for t in tests])
+
+        return utility
+
+    @settings(max_examples=8)
+    @given(st.lists(st.integers(-(10**6), 10**6), min_size=3, max_size=3), st.sampled_from(["sample", "auto"]))
+    def test_change_nothing(self, added, method):
+        supports = [range(12), range(4, 16), range(3, 15)]
+        one, two = (
+            ls.shapley(supports, self.game(constants), 16, method=method, tol=0.4) for constants in ([0] * 3, added)
+        )
+        assert one.cost.trainings == two.cost.trainings
+        np.testing.assert_allclose(two.values, one.values, atol=1e-8)
+        np.testing.assert_allclose(two.stderr, one.stderr, atol=1e-8)
+
+    @pytest.mark.parametrize("method", ["local-mc", "global-mc", "complementary"])
+    def test_change_nothing_of_permutations_either(self, method):
+        one, two = (
+            ls.shapley([range(6)] * 2, self.game(constants), 6, method=method, tol=0.2)
+            for constants in ([0, 0], [1024, -1024])
+        )
+        assert one.cost.trainings == two.cost.trainings
+        assert (one.values == two.values).all()
+        assert one.stopped == two.stopped
+
+    @pytest.mark.parametrize("method", ["sample", "local-mc"])
+    def test_what_is_printed_is_what_the_standard_errors_say(self, method):
+        v = ls.shapley([range(14)], lambda c, t: [1000.0 + 0.05 * len(c) + ({0, 1} <= set(c))], method=method, tol=0.1)
+        assert v.stopped == f"relative error {v.relative_error:.3g} (tol 0.1)"
+        assert v.relative_error == np.linalg.norm(v.stderr) / np.linalg.norm(v.values) <= 0.1
+
+    def test_values_of_zero_end_a_run_that_says_so(self):
+        v = ls.shapley([range(20)], lambda c, t: [np.sin(np.pi * len(c) / 20)], method="sample", tol=0.1)
+        assert re.fullmatch(r"values are zero to within 0\.\d+ % of the range of scores", v.stopped)
+        assert v.relative_error > 0.5
+        assert v.notes[0].startswith("the run ended before its target")
 
 
 @pytest.mark.parametrize("supports", [[[0, 1, 2]], [[], [0]], [[0, 1], [1, 2, 3], [4]]])

@@ -116,3 +116,9 @@ def scattered(some: A, where: AnyArray, n: int, axis: int = 0) -> A:
     out = np.zeros(shape, dtype=some.dtype)
     out[(slice(None),) * axis + (where,)] = some
     return out  # type: ignore[return-value]
+
+
+def relative(stderr: AnyArray, values: AnyArray) -> float:
+    """`‖stderr‖ / ‖values‖`; 0 without any error."""
+    error, size = float(np.linalg.norm(stderr)), float(np.linalg.norm(values))
+    return error / size if size > 0 else (np.inf if error > 0 else 0.0)

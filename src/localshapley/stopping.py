@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import bisect
 from scipy.stats import rankdata
 
-from localshapley.arrays import Floats, Singles
+from localshapley.arrays import Floats, Singles, relative
 from localshapley.bundles import HARDLY
 from localshapley.errors import InvalidArgumentError
 from localshapley.estimate.ranking import Doubt
@@ -25,6 +25,8 @@ __all__ = ["AmongWorst", "Look", "RankStable", "RelativeChange", "RelativeError"
 
 SURPRISE = -float(np.log(0.001))
 """An event with chance p is missed by `SURPRISE / p` draws in one of 1,000 runs."""
+NOTHING, NOISE = 0.01, 0.5
+"""Values this small beside the range of scores, whose errors are at least this share of them, may be all zero."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Look:
     trainings : int
     seconds : float
     scale : float
-        Largest absolute score of a game so far.
+        Largest range of the scores of a game so far, which no constant that is added to a game changes.
     exact : bool
         Whether the values were computed without sampling.
     unseen : float
@@ -76,18 +78,26 @@ class Look:
 
     @property
     def relative_error(self) -> float:
-        """`√(‖stderr‖² + unseen²) / ‖values‖`; `‖values‖` counts as at least a hundredth of the scores."""
-        return float(np.hypot(*self.relative_parts))
+        """`‖stderr‖ / ‖values‖`."""
+        return relative(self.stderr, self.values)
 
     @property
     def relative_parts(self) -> tuple[float, float]:
-        """The relative error of what was drawn, and of what was not."""
+        """The errors of what was drawn, and of what was not, in units of `size`."""
         return float(np.linalg.norm(self.stderr)) / self.size, self.unseen / self.size
 
     @property
     def size(self) -> float:
-        """`‖values‖`, at least a hundredth of the scores."""
-        return max(float(np.linalg.norm(self.values)), 1e-2 * self.scale, 1e-100)
+        """What a target is a share of: `‖values‖`, or a hundredth of the range of scores where values may be zero."""
+        size = float(np.linalg.norm(self.values))
+        if float(np.linalg.norm(self.stderr)) >= NOISE * size:
+            size = max(size, NOTHING * (self.scale or 1.0))
+        return max(size, 1e-100)
+
+    @property
+    def zero_within(self) -> float:
+        """The share of the range of scores that the values are at most, by twice their errors; 1 if that is unknown."""
+        return float(np.linalg.norm(self.values) + 2 * np.linalg.norm(self.stderr)) / self.scale if self.scale else 1.0
 
     def growth_to(self, aim: float, rate: float = 0.5, most: float = np.inf) -> float:
         """How many times the draws so far are needed for a relative error of `aim`.
@@ -108,12 +118,12 @@ class Look:
         return float(np.exp(bisect(excess, low, high, xtol=1e-6)))
 
 
-def hidden(share: Floats, draws: Floats, reach: Floats) -> float:
+def hidden(share: Floats, draws: Floats, ranges: Floats) -> float:
     """How far values may be moved by coalitions so rare that none has been drawn yet, in the worst of the games."""
-    return float(hidden_by_game(share, draws, reach).max(initial=0.0))
+    return float(hidden_by_game(share, draws, ranges).max(initial=0.0))
 
 
-def hidden_by_game(share: Floats, draws: Floats, reach: Floats) -> Floats:
+def hidden_by_game(share: Floats, draws: Floats, ranges: Floats) -> Floats:
     """How far values may be moved by coalitions so rare that none of them has been drawn yet.
 
     If none of `n` draws has met an event, its chance of being drawn is less than `SURPRISE / n`, with 99.9 %
@@ -125,9 +135,11 @@ def hidden_by_game(share: Floats, draws: Floats, reach: Floats) -> Floats:
         Share of the Shapley weight of each game that is left to chance.
     draws : array of shape (n_games,)
         Draws from it.
-    reach : array of shape (n_games,)
-        Range of the scores of each game.
+    ranges : array of shape (n_games,)
+        Range of the scores of each game so far; it counts as at least a hundredth of the largest one, and as 1 where no
+        two scores differ.
     """
+    reach = np.maximum(ranges, NOTHING * (ranges.max(initial=0.0) or 1.0))
     moved: Floats = SURPRISE * share * reach / np.maximum(draws, 1.0)
     return moved
 
@@ -211,6 +223,10 @@ class RelativeError(Rule):
     A run does not stop either while an event that is too rare to have been drawn could still move the values by more:
     games that look certain take a few hundred draws.
 
+    Values that are all zero never get there. So a run also stops once they cannot be told from zero (their errors are
+    half as large as they are, or larger) and their errors are at most `tol` of a hundredth of the range of scores. It
+    then says that values are zero, and a note that the target was not reached.
+
     Parameters
     ----------
     tol : float, default=0.1
@@ -227,12 +243,16 @@ class RelativeError(Rule):
         return self.tol
 
     def holds(self, look: Look) -> bool:
-        """Whether the relative error is small enough."""
-        return look.relative_error <= self.tol
+        """Whether the relative error is small enough, or the values are as good as zero."""
+        return float(np.hypot(*look.relative_parts)) <= self.tol
 
     def reached(self, look: Look) -> str:
-        """The relative error of what was drawn, against the target."""
-        return f"relative error {look.relative_parts[0]:.3g} (tol {self.tol:g})"
+        """The relative error against the target, or how near to zero the values are."""
+        if look.relative_error <= self.tol or not self.holds(look):
+            return f"relative error {look.relative_error:.3g} (tol {self.tol:g})"
+        if not look.scale:
+            return "all scores drawn were the same"
+        return f"values are zero to within {100 * look.zero_within:.2g} % of the range of scores"
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,9 @@ class TestSettings:
     def test_later_rounds_count_more(self):
         graph = ls.SupportGraph([range(30), range(10, 40)], 40)
         trainer = as_trainer(naive.HashedGame("smooth", 40, 2))
-        run = SampleRun(graph, Bench(trainer), read_settings("sample", tol=0.01), "sample", Tuning(later=0.4))
+        run = SampleRun(
+            graph, Bench(trainer), read_settings("sample", tol=0.01), "sample", Tuning(later=0.4, ends_share=0)
+        )
         list(run.begin())
         for draws in (60, 120, 240):
             run.draw_round(draws, np.inf)

@@ -210,7 +210,9 @@ class TestValuesByTheDefinition:
 
     def test_only_empty_supports(self):
         X, y = np.arange(4.0)[:, None], np.array([0, 0, 1, 1])
-        v = ls.value(X, y, [[50.0]], [1], model=KNeighborsClassifier(2), support=Radius(1.0), per_test=True)
+        with pytest.raises(ls.InvalidArgumentError, match="says nothing: 1 of 1 test rows"):
+            ls.value(X, y, [[50.0]], [1], model=KNeighborsClassifier(2), support=Radius(1.0))
+        v = ls.value(X, y, [[50.0]], [1], model=KNeighborsClassifier(2), support=Given([[]]), per_test=True)
         assert v.values.tolist() == [0, 0, 0, 0]
         assert v.per_test.nnz == 0
 

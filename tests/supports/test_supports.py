@@ -709,8 +709,6 @@ class TestEmptySupports:
         assert (pose(*self.MANY, model=SVC(), support=larger).graph.support_sizes > 0).all()
         some = pose(*self.MANY, model=SVC(), support=replace(larger, threshold=1.5 * larger.threshold))
         assert 0 < (some.graph.support_sizes == 0).sum() < 30  # smaller ones do not, and say so
-        with pytest.raises(ls.InvalidArgumentError, match="2 of 2 test rows have an empty support"):
-            ls.value(X[:4], [0, 1, 0, 1], X[:2], [0, 1], model="knn", support=Given([[], []]))
 
 
 def supports_of(X, y, X_test, y_test, **arguments):

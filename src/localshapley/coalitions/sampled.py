@@ -113,15 +113,10 @@ class Collection:
         """Players of each row."""
         return np.diff(self.indptr[: self.n_rows + 1])
 
-    @property
-    def scale(self) -> float:
-        """Largest absolute score of a game; 1 while all scores are 0."""
-        return float(np.abs(self.scores).max(initial=0.0)) or 1.0
-
     def ranges(self) -> Floats:
-        """Range of the scores of each game so far; at least a hundredth of the largest score of any."""
+        """Range of the scores of each game so far: a constant that is added to a game does not change it."""
         high, minus_low = (max_by(self.games, scores, self.graph.n_games) for scores in (self.scores, -self.scores))
-        return np.maximum(high + minus_low, 0.01 * self.scale)
+        return np.maximum(high + minus_low, 0.0)
 
     def reserve(self, n_rows: int, n_players: int) -> None:
         """Make room for `n_rows` more rows and `n_players` more players."""

@@ -20,6 +20,7 @@ from localshapley.arrays import Floats, Ints, SubsetArrays
 from localshapley.bundles import Bundles
 from localshapley.coalitions.sampled import Strata
 from localshapley.estimate.bending import Bending, no_curves, straightened
+from localshapley.estimate.beside import Beside
 from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.merged import Merged
 from localshapley.estimate.nearness import subtract_nearness
@@ -94,14 +95,19 @@ class CrossFit:
         gain = collection.scores[drawn.full_pairs()] - nothing
         rise = gain[self._game] * (strata.position[self._stratum] + 1) / 2
         y = collection.scores[self._inner] - nothing[self._game] - rise
-        self.values, residual, self.learnt = self._fit(y, gain, nothing, before)
+        self.values, residual, sure, self.learnt = self._fit(y, gain, nothing, before)
         self.sigma2 = self._variance_of(residual, y, gain)
+        sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
+        self._beside = Beside(
+            drawn, self._row, self._stratum, np.where(sampled, residual, sure), self.sigma2, self._log_pi
+        )
         self._left_over = self._by_row(residual)
 
     def variance(self) -> Floats:
         """Variance of the values: `Σ (1−π)/π²·y_S(z)²` over the draws, mixed with what the variance model expects.
 
-        The model's part is never 0 where anything was sampled, whatever the draws were.
+        Where a game is alone, what a player's sizes say is mixed with what those beside them say. The model's part is
+        never 0 where anything was sampled, whatever the draws were.
         """
         from localshapley.kernels.surrogate import add_variances
 
@@ -120,7 +126,7 @@ class CrossFit:
         first, second = (
             p + graph.by_player(np.repeat(g, graph.sizes)) for p, g in zip(of_player, of_game, strict=True)
         )
-        first = np.maximum(first, 0.0)
+        first = np.maximum(first + self._beside.change(self._tuning), 0.0)
         # A few draws of uneven weight estimate their own variance badly: 1 + 1/(effective number of draws).
         seen = first + self._tuning.inflation * np.divide(second, first, out=np.zeros_like(first), where=first > 0)
         # A stratum's U·(1−p)/p subsets of weight 1/(k·C) or 1/((n−k)·C), spread evenly over the players.
@@ -178,8 +184,10 @@ class CrossFit:
         log_weight = -self._drawn.strata.log_subsets[self._stratum]
         return subsets, residual, log_weight, (self._log_pi, self._drawn.folds, self._drawn.before)
 
-    def _fit(self, y: Floats, gain: Floats, nothing: Floats, before: Learnt | None) -> tuple[Floats, Floats, Learnt]:
-        """Values by each fold, residuals of the pairs and what was learnt.
+    def _fit(
+        self, y: Floats, gain: Floats, nothing: Floats, before: Learnt | None
+    ) -> tuple[Floats, Floats, Floats, Learnt]:
+        """Values by each fold, residuals of the pairs by the folds that drew them and by all, and what was learnt.
 
         All of it from scores `y` less the line from `v(∅)` to `v(N)`.
         """
@@ -199,7 +207,7 @@ class CrossFit:
         scores = collection.scores[self._inner[where]]
         targets = np.empty((drawn.n_folds, len(scores)))
         in_threads(lambda f: np.subtract(scores, lines[f].take(stratum), out=targets[f]), range(drawn.n_folds))
-        values, residual = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(y))
+        values, residual, sure = np.zeros((drawn.n_folds, len(graph.players))), np.zeros(len(y)), np.zeros(len(y))
         fitted = np.zeros((drawn.n_folds, graph.n_games, N_LEVELS)), np.zeros((*values.shape, 2))
         settings = tuning.level_ridge, tuning.player_ridge, tuning.max_steps, tuning.precision
         near, has_process = subtract_nearness(drawn, pairs, ordered.alone, targets, tuning)
@@ -225,12 +233,12 @@ class CrossFit:
         bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning, parts)
         curved, self._wandering, curves = bending.subtract(targets, ~has_process)
         each(correct_values, pairs, ordered.wanted, targets, own, values, residual)
-        residual[where] = residual.copy()
+        residual[where], sure[where] = residual.copy(), targets.mean(axis=0)
         values += near
         values += curved
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
         levels, effects = (of_folds.mean(axis=0) for of_folds in fitted)
-        return values, residual, Learnt(ordered.pooled.mean(axis=0), (levels, effects), curves)
+        return values, residual, sure, Learnt(ordered.pooled.mean(axis=0), (levels, effects), curves)
 
     def _parts(self, pair_indptr: Ints) -> list[tuple[int, int]]:
         """Games, cut into parts of about the same work."""
@@ -250,7 +258,7 @@ class CrossFit:
         drawn = self._drawn
         sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
         surprise = max(float(np.mean(gain**2)), float(np.mean(y**2)) if len(y) else 0.0)
-        surprise = surprise or drawn.collection.scale**2  # scores that were all the same
+        surprise = surprise or 1.0  # scores that were all the same
         prior = self._tuning.prior_draws
         return _variance_model(residual[sampled], self._stratum[sampled], drawn.strata, surprise, prior)
 

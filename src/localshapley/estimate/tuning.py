@@ -26,6 +26,9 @@ class Tuning:
         Power of the draws, up to those of its round, by which a draw of a later round counts more: fits improve.
     unseen_share : float
         Share of a target that is left for what was not drawn.
+    ends_share : float
+        Subsets of one player, and of all but one, are all drawn where each of both kinds takes no more than this share
+        of a game's draws so far: what a player decides alone shows there, and nowhere else for sure.
     n_folds, few_folds, many_folds, few_games : int
         Folds of a round, those where games have fewer than eight draws, and those of up to so many games, which cost
         little to fit and have a better fit with more folds, and with a process over subsets.
@@ -58,6 +61,10 @@ class Tuning:
         Inflation of the variance, times 1 / (effective number of draws).
     smoothing : float
         Share of the variance model in a residual's variance.
+    beside_draws : float
+        Draws for which counts what a player's residuals are at the sizes beside a size.
+    beside_games : int
+        Games up to which this is looked at.
     max_spread : int
         Number of players up to which the columns that represent the covariances are kept.
     """
@@ -70,6 +77,7 @@ class Tuning:
     margin: float = 1.05
     later: float = 0.4
     unseen_share: float = 0.6
+    ends_share: float = 1 / 6
     n_folds: int = 4
     few_folds: int = 2
     many_folds: int = 8
@@ -97,6 +105,8 @@ class Tuning:
     prior_draws: float = 1.0
     inflation: float = 0.3
     smoothing: float = 0.2
+    beside_draws: float = 2.0
+    beside_games: int = 1
     max_spread: int = 2**18
 
     def __repr__(self) -> str:

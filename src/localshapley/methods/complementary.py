@@ -134,8 +134,11 @@ class Pairs(Rounds):
 
     def _finish(self) -> None:
         indptr, sizes = self.graph.indptr, self.graph.sizes
+        some = np.flatnonzero(sizes > 1)
+        for sums in (self._sums.min(axis=(0, 1)), self._sums.max(axis=(0, 1))):
+            self._see(some, sums[some])
         for draw, said in enumerate(self._sums[1] - self._sums[0]):
-            for game in np.flatnonzero(sizes > 1):
+            for game in some:
                 inside, k = self._inside[draw, indptr[game] : indptr[game + 1]], self._sizes[draw, game]
                 own = np.where(inside, k, sizes[game] - k)
                 self._cells[game].add(self.draws % 2, own, np.where(inside, said[game], -said[game]))

@@ -127,6 +127,6 @@ class PivotRun(Collecting):
             draws_since=self._last,
             trainings=collection.n_rows,
             seconds=seconds,
-            scale=collection.scale,
+            scale=float(collection.ranges().max(initial=0.0)),
             unseen=hidden(np.ones(graph.n_games), np.full(graph.n_games, float(self.draws)), collection.ranges()),
         )

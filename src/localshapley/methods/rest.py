@@ -83,7 +83,7 @@ class Enough(Rule):
 
     def reached(self, look: Look) -> str:
         """The relative error of all values."""
-        return f"relative error {look.relative_parts[0]:.3g} (tol {self.tol:g})"
+        return f"relative error {look.relative_error:.3g} (tol {self.tol:g})"
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class Rounds(Run):
         self._given = self._answered = 0
         self._lock = Lock()  # coalitions may be taken in a different thread from the one that scores come back in
         self._last = self._pending = self._in_block = 0
-        self._scale = 1.0
+        self._low, self._high = np.zeros((2, n_games))  # scores of each game less that of its empty coalition
         self._batch_size = max(1, method.max_numbers // int(graph.tests_per_game.max(initial=1)))
         self._block_size = max(1, method.max_numbers // max(self.n_slots, graph.n_tests, 1))
 
@@ -223,7 +223,13 @@ class Rounds(Run):
                 self.nothing[here] = found
             if size == graph.sizes[game]:
                 self.whole[here] = found
-        self._scale = float(np.abs([self.sums(self.nothing), self.sums(self.whole)]).max()) or 1.0
+        self._see(np.arange(self.graph.n_games), self.sums(self.whole))
+
+    def _see(self, games: Ints, sums: Floats) -> None:
+        """Keep the range of the scores of some games, which are summed over their test rows."""
+        sums = sums - self.sums(self.nothing)[games]
+        np.minimum.at(self._low, games, sums)
+        np.maximum.at(self._high, games, sums)
 
     def sums(self, of_tests: Floats) -> Floats:
         """Sums over the test rows of each game, of numbers in the order of `graph.tests`."""
@@ -300,16 +306,15 @@ class Rounds(Run):
             draws_since=self._last,
             trainings=self.n_scored,
             seconds=seconds,
-            scale=self._scale,
+            scale=float((self._high - self._low).max(initial=0.0)),
             exact=not self.each,
             unseen=0.0 if not self.each else self._unseen(),
         )
 
     def _unseen(self) -> float:
         """How far values may be moved by coalitions that have not been drawn yet."""
-        sizes = self.graph.sizes
-        reach = np.maximum(np.abs(self.sums(self.whole) - self.sums(self.nothing)), 0.01 * self._scale)
-        return hidden(np.maximum(sizes - 1, 0) / (sizes + 1), np.full(len(sizes), float(self.draws)), reach)
+        sizes, ranges = self.graph.sizes, self._high - self._low
+        return hidden(np.maximum(sizes - 1, 0) / (sizes + 1), np.full(len(sizes), float(self.draws)), ranges)
 
     def by_bundle(self) -> Floats | None:
         """Sums over the test rows of each bundle, if each is a game of its own."""

@@ -275,6 +275,7 @@ class SampleRun(Collecting):
         elif not self.rounds:
             draws += easy
         tuning = self.tuning
+        at_once |= self._ends(unknown, draws)
         few = unknown[unknown <= tuning.n_folds].sum()  # in strata too small for the folds, which are taken whole
         n_folds = tuning.n_folds if draws >= 2 * max(tuning.n_folds * n_games, few) else tuning.few_folds
         if n_games <= tuning.few_games and 4 * tuning.many_folds * n_games <= draws <= tuning.nearness_most * n_games:
@@ -282,6 +283,15 @@ class SampleRun(Collecting):
         fullness = 0.5 if self._eager else 1.0
         design = Design(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2, self._floor)
         return design, max(draws, design.least + easy)
+
+    def _ends(self, unknown: Floats, draws: float) -> AnyArray:
+        """Strata of one player, and of all but one, that are cheap enough to be taken whole in a round, as flags."""
+        strata, graph = self.strata, self.graph
+        share = (graph.sizes / max(int(graph.sizes.sum()), 1))[strata.game]  # of the game in the draws
+        so_far = draws + sum(r.draws for r in self.rounds)
+        most = np.minimum(self.tuning.ends_share * so_far, draws / 4) * share
+        cheap: AnyArray = ((strata.k == 1) | (strata.k == strata.n - 1)) & (unknown <= most)
+        return cheap
 
     def _take(self, whole: AnyArray) -> None:
         """Draw the subsets of the round into the collection."""
@@ -309,7 +319,7 @@ class SampleRun(Collecting):
             draws_since=drawn[-1] / self.graph.n_games,
             trainings=self.collection.n_rows,
             seconds=seconds,
-            scale=self.collection.scale,
+            scale=float(self.collection.ranges().max(initial=0.0)),
             exact=self.rounds[-1].exact,
             unseen=float(self._unseen[0].max(initial=0.0)),
         )

@@ -12,8 +12,11 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
 from localshapley.methods.rounds import InRounds, Rounds
+from localshapley.stopping import NOTHING
 from localshapley.workers import Bench, Done, Work
 
+SAME = 1e-9
+"""Gains that differ by less than this share of what gains are in a game are the same, up to rounding."""
 MAX_STEPS = 2**27
 """Arrivals in compiled walks between two checks of the time: a fraction of a second."""
 
@@ -36,6 +39,7 @@ class Walks(Rounds):
         self._base = graph.indptr[:-1] + np.arange(graph.n_games)  # of the sums of each game, for sizes 0 to n
         self._mean, self._squares = np.zeros((2, self.n_slots))
         self._halves = np.zeros((2, self.n_slots))
+        self._largest = np.zeros(graph.n_games)  # gain of a player
 
     def _begin(self, n: int) -> None:
         graph = self.graph
@@ -61,7 +65,11 @@ class Walks(Rounds):
     def _finish(self) -> None:
         base, end = self._base[self.game_of_slot], self._lengths[:, self.game_of_slot]
         after, before = (np.minimum(self._arrival + i, end) + base for i in (1, 0))
-        gains = np.take_along_axis(self._sums, after, axis=1) - np.take_along_axis(self._sums, before, axis=1)
+        reached = np.take_along_axis(self._sums, after, axis=1)
+        gains = reached - np.take_along_axis(self._sums, before, axis=1)
+        for sums in (reached.min(axis=0), reached.max(axis=0)):
+            self._see(self.game_of_slot, sums)
+        np.maximum.at(self._largest, self.game_of_slot, np.abs(gains).max(axis=0))
         for gain in gains:
             self._halves[self.draws % 2] += gain
             change = gain - self._mean
@@ -72,7 +80,19 @@ class Walks(Rounds):
     def _estimate(self) -> tuple[Floats, Floats, Floats]:
         counts = np.maximum([(self.draws + 1) // 2, self.draws // 2], 1)
         variance = self._squares / max(self.draws - 1, 1) / max(self.draws, 1)
-        return self._mean, variance, self._halves / counts[:, np.newaxis]
+        return self._mean, np.maximum(variance, self._of_constant()), self._halves / counts[:, np.newaxis]
+
+    def _of_constant(self) -> Floats:
+        """Variance where a player's gains were all the same; 0 where they were not, and where nothing is drawn.
+
+        That they would always be the same is not known. An event that none of `n` draws met may well have a chance of
+        `1/n`; if it changes the gain by as much as the largest gain of the game, the mean is off by that over `n`.
+        """
+        sizes, n = self.graph.sizes, max(self.draws, 1)
+        least = NOTHING * (float((self._high - self._low).max(initial=0.0)) or 1.0)
+        gain = np.maximum(self._largest, least)[self.game_of_slot]
+        is_constant = (self._squares <= n * (SAME * gain) ** 2) & (sizes[self.game_of_slot] > 1)
+        return np.where(is_constant, (gain / n) ** 2, 0.0)
 
     # Compiled walks: only the empty and the full coalitions go out.
 

@@ -34,6 +34,7 @@ from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Space, Support
 from localshapley.supports.default import default_support
+from localshapley.supports.given import Given
 from localshapley.supports.nearest import Nearest
 from localshapley.supports.parted import PartedRows
 
@@ -138,11 +139,12 @@ def find_by_folds(
 def where_mostly_empty(given: Support | None, found: Found, notes: list[str], folds: list[Fold] | None = None) -> Found:
     """Nearest rows in place of the support that belongs to the model, if that leaves most test rows without any.
 
-    A support that was given is kept, unless it is empty for every test row: then all values would be 0.
+    A support that was given is kept. If it finds no row for any test row, all values would be 0, and it is refused;
+    lists that say so themselves are taken at their word.
     """
     n_empty, n_tests = sum(not len(rows) for rows in found.of_tests), len(found.of_tests)
     if given is not None:
-        if n_empty == n_tests:
+        if n_empty == n_tests and not isinstance(given, Given):
             raise InvalidArgumentError(f"support {given!r} says nothing: {note_on_empty(found)[0]}")
         return found
     if n_empty <= MOST_EMPTY * n_tests:

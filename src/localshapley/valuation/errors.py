@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import t as student
 
-from localshapley.arrays import AnyArray, Floats, Singles
+from localshapley.arrays import AnyArray, Floats, Singles, relative
 from localshapley.bundles import HARDLY, credibility, missing, squares
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.estimate.ranking import Doubt, Ranked
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 ERRORS = ("all", "draws")
 ADVICE = "more draws would not help; more test rows would."
 HELP = "a larger budget, or more time, helps."
-MUCH = 0.5
-"""Of the size of the values: an error that leaves little of them."""
+MUCH, MOST_SHARE = 0.5, 10.0
+"""Of the size of the values: an error that leaves little of them, and the largest that is told as a number."""
 
 
 def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
@@ -130,8 +130,9 @@ def _not_known(v: Valuation) -> str:
 def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:
     """A note where values are sampled, and either test rows or draws are so much of the error that one should know."""
     size, by_draws = float(np.linalg.norm(values)), float(np.linalg.norm(stderr))
-    if not (size and by_draws):
+    if not by_draws:
         return []
+    size = size or 1e-100
     by_tests = 0.0 if spread_tests is None else float(np.sqrt(squares(spread_tests).sum()))
     if by_draws <= HARDLY * by_tests:
         return [
@@ -139,8 +140,13 @@ def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -
             f"the draws: {100 * by_draws / size:.0f} %): {ADVICE}"
         ]
     if by_draws > max(by_tests, MUCH * size):
-        return [f"the draws are off by {100 * by_draws / size:.0f} % of the size of the values: {HELP}"]
+        return [f"the draws are off by {_share(by_draws / size)} the size of the values: {HELP}"]
     return []
+
+
+def _share(error: float) -> str:
+    """An error in words; that of values which are zero up to rounding is no number."""
+    return f"{100 * error:.0f} % of" if error < MOST_SHARE else "many times"
 
 
 def is_about_errors(note: str) -> bool:
@@ -151,16 +157,14 @@ def is_about_errors(note: str) -> bool:
 def errors_of_run(look: Look, rule: Rule | None, spread_tests: Singles | None) -> list[str]:
     """The same of a run, and where it ended before its target."""
     aim = None if rule is None else rule.aim
-    return errors_against(aim, look.relative_parts[0], look.values, look.stderr, spread_tests)
+    return errors_against(aim, look.values, look.stderr, spread_tests)
 
 
-def errors_against(
-    aim: float | None, found: float, values: Floats, stderr: Floats, spread_tests: Singles | None
-) -> list[str]:
-    """Notes about values whose relative error by the draws, `found`, was to be `aim`."""
-    notes = larger_error(values, stderr, spread_tests)
+def errors_against(aim: float | None, values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:
+    """Notes about values whose relative error by the draws was to be `aim`."""
+    notes, found = larger_error(values, stderr, spread_tests), relative(stderr, values)
     if aim is None or found <= aim:
         return notes
-    missed = f"the draws are off by {100 * found:.0f} % of the size of the values, not by {100 * aim:.3g} %"
+    missed = f"the draws are off by {_share(found)} the size of the values, not by {100 * aim:.3g} %"
     by_tests = [note for note in notes if note.endswith(ADVICE)]
     return [f"the run ended before its target: {missed}{'.' if by_tests else f': {HELP}'}", *by_tests]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.arrays import Floats, Ints, Masks, Singles, singles
+from localshapley.arrays import Floats, Ints, Masks, Singles, relative, singles
 from localshapley.inputs.digests import digest_cells, digest_labels
 
 
@@ -94,9 +94,7 @@ class History:
     @property
     def relative_error(self) -> Floats:
         """`‖stderr‖ / ‖values‖` at the end of each round."""
-        size, out = np.linalg.norm(self.values, axis=1), np.zeros(len(self.values))
-        np.divide(np.linalg.norm(self.stderr, axis=1), size, out=out, where=size > 0)
-        return out
+        return np.array([relative(stderr, values) for stderr, values in zip(self.stderr, self.values, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Ints, Singles
+from localshapley.arrays import Floats, Ints, Singles, relative
 from localshapley.bundles import squares
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
@@ -229,8 +229,7 @@ class Valuation:
     @property
     def relative_error(self) -> float:
         """Standard errors of all values together, `‖stderr‖ / ‖values‖`."""
-        size = float(np.linalg.norm(self.values))
-        return float(np.linalg.norm(self.stderr)) / size if size > 0 else 0.0
+        return relative(self.stderr, self.values)
 
     def over_all_rows(self) -> Valuation:
         """The valuation with a value for every row, where it has only the rows that are in a support."""

@@ -26,9 +26,7 @@ def mean_over_seeds(runs: list[Valuation], aim: float | None = None) -> Valuatio
     variance = np.mean([run.stderr**2 for run in runs], axis=0)
     stderr, spread_tests = np.sqrt(variance / n), _of_tests(runs)
     notes = [note for note in first.notes if not is_about_errors(note)]
-    size = float(np.linalg.norm(values))
-    reached = float(np.linalg.norm(stderr)) / size if size else 0.0
-    notes += errors_against(aim, reached, values, stderr, spread_tests)
+    notes += errors_against(aim, values, stderr, spread_tests)
     notes.append(f"values are means over {n} seeds of the model.")
     return replace(
         first,

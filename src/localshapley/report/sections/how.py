@@ -32,6 +32,8 @@ def _facts(v: Valuation) -> dict[str, str]:
         "exact"
         if not v.stderr.any()
         else f"sampled; the standard errors together are {v.relative_error:.1%} of the values"
+        if v.values.any()
+        else "sampled; all values are zero"
     )
     tests = kinds(v.unit)[1]
     return {

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
+from localshapley.stopping import Look
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
@@ -257,10 +258,8 @@ def test_looks_come_in_pairs_and_lie_far_apart_after_many_draws():
     assert rule.step == 100
 
     def step_after(draws, since):
-        look = SimpleNamespace(
-            trainings=2000, draws_per_game=draws, draws_since=since, values=np.ones(2), previous=np.zeros(2),
-            stderr=np.ones(2), covered=True, relative_error=1.0,
-        )  # fmt: skip
+        one = np.ones(2)
+        look = Look(one, one, np.ones((2, 2)), 0 * one, draws, since, trainings=2000, seconds=0.0)
         assert not rule.holds(look)
         return rule.step
 

@@ -120,6 +120,8 @@ def draw(number: int) -> Case:
     twist = pick(rng, *["repeat"] * 3, *["store"] * 4, *["saved"] * 2, "frame", "frame", "per_test", "n_jobs", "plan")
     if twist == "n_jobs" and (trained != "compiled" and not chance(rng, 0.05)):  # processes take their time
         twist = "repeat"
+    if twist == "plan" and not chance(rng, 0.1):  # which times trainings
+        twist = "saved"
     return Case(number, (X, y, X_test, y_test), options, twist)
 
 

@@ -136,7 +136,7 @@ def test_the_seeds_of_a_run_share_its_budget_and_its_target():
 
 
 def test_a_test_row_with_an_empty_support_has_nothing_to_explain():
-    far = np.vstack([X[:30], X[30:] + 1e3])
+    far = np.vstack([X[:30], X[30:-1] + 1e3, X[-1:]])
     support = ls.supports.Radius(5.0)
     v = ls.value(far[:30], Y[:30], far[30:], Y[30:], model="svm", support=support, per_test=True)
     found = ls.tasks.explain(v, 0, X=far[:30], X_test=far[30:], y=Y[:30])

@@ -425,14 +425,6 @@ class TestMaxSeconds:
         assert (cut.values == first.values).all()
         assert (cut.stderr == first.stderr).all()
 
-    def test_the_first_round_is_played_to_its_end_as_nothing_is_known_before(self):
-        game = Timed(smooth, 1.0)
-        with pytest.warns(ls.LocalShapleyWarning, match="the first estimate takes 41 trainings"):
-            found = play(SUPPORTS, game, N, clock=game.clock, method="sample", max_seconds=3)
-        assert game.now <= 41 + 5
-        assert found.stopped == f"{game.now:.1f} s (limit 3 s)"
-        assert np.isfinite(found.values).all()
-
     def test_the_rule_that_comes_first_is_the_one_named(self):
         game = Timed(smooth, 0.001)
         found = play(SUPPORTS, game, N, clock=game.clock, method="sample", tol=0.2, max_seconds=1000)
@@ -441,12 +433,9 @@ class TestMaxSeconds:
         assert found.stopped == "budget of 200 trainings"
 
     @pytest.mark.parametrize("method", SAMPLED)
-    def test_a_limit_that_is_over_at_once_gives_the_first_look(self, method):
-        with pytest.warns(ls.LocalShapleyWarning, match="the first estimate takes"):
-            found = ls.shapley(SUPPORTS, smooth, N, method=method, tol=1e-6, max_seconds=1e-9)
-        assert "(limit 1e-09 s)" in found.stopped
-        assert len(found.history.trainings) == 1
-        assert (found.stderr > 0).any()
+    def test_a_limit_that_is_over_at_once_is_refused(self, method):
+        with pytest.raises(ls.InvalidArgumentError, match=r"max_seconds=1e-09 is too short: the first estimate takes"):
+            ls.shapley(SUPPORTS, smooth, N, method=method, tol=1e-6, max_seconds=1e-9)
 
 
 def test_the_papers_rule_looks_at_pivot_draws_every_hundred_and_stops_at_the_first_small_change():

@@ -70,11 +70,10 @@ def test_shared_supports_have_as_many_draws_for_each_test_row_as_before():
     assert after.stopped == "as many draws for each test row as before"
 
 
-def test_an_update_that_runs_out_of_time_says_so():
+def test_an_update_that_has_no_time_for_its_test_rows_is_refused():
     before = ls.value(X[1:], Y[1:], X_TEST, Y_TEST, per_test=True, **sampled(0, budget=500))
-    with pytest.warns(ls.errors.LocalShapleyWarning, match="max_seconds"):
-        after = ls.update(before, X, Y, X_TEST, Y_TEST, **sampled(0), max_seconds=1e-9)
-    assert "limit" in after.stopped
+    with pytest.raises(ls.InvalidArgumentError, match="max_seconds=1e-09 is too short"):
+        ls.update(before, X, Y, X_TEST, Y_TEST, **sampled(0), max_seconds=1e-9)
 
 
 def test_nothing_changed_is_the_same_valuation():

@@ -102,9 +102,10 @@ def value(
     stop : `localshapley.stopping` rule, optional
         Another rule, such as ``stopping.RankStable(top=20)``; rules combine with ``&`` and ``|``.
     max_seconds : float, optional
-        Stop sampling by this time, to within a twentieth of it or one training: rounds are sized to fit into what is
-        left of it. If even a small first round takes longer, a warning says so before it starts, and the run ends with
-        that round.
+        Stop sampling by this time, counted from the call, to within a twentieth of it or one training: rounds are
+        sized to fit into what is left of it. If there is no time for a first estimate on all test rows, some of them
+        count, drawn at random, and a warning says how many; if even that takes longer, or `per_test` asks for all of
+        them, the run is refused before it starts. With a `store` it trains until then, and the same call goes on.
     empty : float, optional
         Score of the empty coalition on every test row. By default every class is equally likely, and a
         regressor predicts the mean of `y`; with `cv`, that of the rows outside the test row's fold.

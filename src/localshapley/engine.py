@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
-from localshapley.compiling import Stopwatch, announcing_compilation, showing_compilation
+from localshapley.compiling import announcing_compilation, showing_compilation
 from localshapley.errors import warn
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
-from localshapley.methods.forecast import first_round
+from localshapley.methods.forecast import start
 from localshapley.models.trainer import Counts
 from localshapley.problem.base import Problem
 from localshapley.progress import Progress
 from localshapley.stopping import Look
 from localshapley.store.replay import StoreSetting, opened
+from localshapley.tally import Tally
 from localshapley.valuation import Cost, History, Origin, Valuation
 from localshapley.valuation.errors import errors_of_run
 from localshapley.valuation.looks import Looks
-from localshapley.workers import Bench, Done, Memory, Work
+from localshapley.workers import Bench
 
 
-def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
-    """Play the games of a graph by the method of the settings."""
+def play(graph: SupportGraph, bench: Bench, settings: Settings, before: float = 0.0) -> Played:
+    """Play the games of a graph by the method of the settings; so many seconds of a limit of time went `before`."""
     bench = bench.within(settings.max_seconds)
-    tally, rule, looks, stopped = Tally(settings, bench.clock), settings.rule, Looks(), ""
+    tally, rule, looks, stopped = Tally(settings, bench, before), settings.rule, Looks(), ""
     with announcing_compilation(settings.progress):
-        run = settings.method.start(graph, bench, settings)
-        at_first = first_round(run, graph, bench, settings, tally.watch)
+        run, graph, at_first, notes = start(graph, bench, settings, lambda: tally.elapsed)
         bar = Progress(settings.progress, run.total, run.doing, run.first_look)
         with bar, showing_compilation(bar, {*run.kernels, *bench.trainer.kernels}):
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
@@ -48,65 +46,15 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings) -> Played:
                     run.cut_short()
                     if not run.can_look:
                         break
-                look = looks.add(replace(run.look(looks.last, tally.watch.elapsed), spread_tests=run.spread_tests))
+                look = looks.add(replace(run.look(looks.last, tally.elapsed), spread_tests=run.spread_tests))
                 if look.exact:
                     stopped = run.complete
                 elif not is_cut:
                     bar.reached(look.relative_error, None if rule is None else rule.aim)
                     if rule is not None and rule.holds(look):
                         stopped = rule.reached(look)
-            look = looks.last or run.look(None, tally.watch.elapsed)  # `begin` trained all there was
-    return Played.of(run, graph, look, looks, tally, stopped, bench.trainer.name)
-
-
-class Tally:
-    """What a run has done so far, and how long it took."""
-
-    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
-        self.settings, self.watch, self.done = settings, Stopwatch(clock), Done()
-
-    def work_off(self, work: Work, bar: Progress, may_stop: Callable[[], bool]) -> str:
-        """Do the work; returns what cut it short, if anything did."""
-        limit = self.settings.max_seconds
-        try:
-            with closing(work):
-                for done in work:
-                    self.done.add(done)
-                    bar.advance(done.progress)
-                    if limit is not None and self.watch.elapsed > limit and may_stop():
-                        return self.time
-        except KeyboardInterrupt:
-            if self.settings.on_interrupt == "raise" or not may_stop():
-                raise
-            return "interrupted"
-        return ""
-
-    @property
-    def time(self) -> str:
-        """How long it took, against the limit."""
-        return f"{self.watch.elapsed:.1f} s (limit {self.settings.max_seconds:g} s)"
-
-    def in_time(self, distinct: int, memory: Memory | None) -> float:
-        """Trainings that the limit of time surely has room for, at the pace so far; none where they are too few."""
-        if self.settings.max_seconds is None or not distinct or memory is not None:  # a store keeps what is cut
-            return np.inf
-        room = 0.8 * (self.settings.max_seconds / max(self.watch.elapsed, 1e-9) - 1)  # a round that is cut is lost
-        return room * distinct if room >= 0.1 else 0.0
-
-    def cost(self, trainer: str, distinct: int) -> Cost:
-        """The same, as a result reports it."""
-        done = self.done
-        return Cost(
-            trainer=trainer if done.draws else "none",
-            trainings=done.trainings,
-            draws=done.draws,
-            distinct=distinct,
-            reused=done.reused,
-            trivial=done.counts.trivial,
-            seconds=self.watch.seconds,
-            stored=done.stored,
-            compile_seconds=self.watch.compile_seconds,
-        )
+            look = looks.last or run.look(None, tally.elapsed)  # `begin` trained all there was
+    return Played.of(run, graph, look, looks, tally, stopped, bench.trainer.name, notes)
 
 
 @dataclass(frozen=True)
@@ -130,7 +78,15 @@ class Played:
 
     @classmethod
     def of(
-        cls, run: Run, graph: SupportGraph, look: Look, looks: Looks, tally: Tally, stopped: str, trainer: str
+        cls,
+        run: Run,
+        graph: SupportGraph,
+        look: Look,
+        looks: Looks,
+        tally: Tally,
+        stopped: str,
+        trainer: str,
+        notes: list[str],
     ) -> Played:
         """The outcome of a run on the games of a graph."""
         spread_tests = run.spread_tests()
@@ -148,7 +104,7 @@ class Played:
             method=run.title,
             chosen=run.why,
             stopped=stopped,
-            notes=[*run.notes, *errors_of_run(look, tally.settings.rule, spread_tests)],
+            notes=[*notes, *run.notes, *errors_of_run(look, tally.settings.rule, spread_tests)],
         )
 
     def valuation(self, problem: Problem, notes: list[str], origin: Origin | None = None) -> Valuation:
@@ -195,5 +151,5 @@ def solve(problem: Problem, settings: Settings, store: StoreSetting = None, orig
     """Play the games of a problem, with a store if there is one, and make the result."""
     settings.check_room(problem.graph)
     with opened(store, problem.contents) as memory:
-        played = play(problem.graph, Bench(problem.trainer, memory), settings)
+        played = play(problem.graph, Bench(problem.trainer, memory), settings, before=settings.watch.seconds)
         return played.valuation(problem, [] if memory is None else memory.notes, origin)

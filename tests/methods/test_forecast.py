@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import warnings
 
@@ -12,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
+from localshapley import engine
 from localshapley.methods import read_settings
 from localshapley.methods.forecast import PILOT, until_target
 from localshapley.models.utility import as_trainer
@@ -27,21 +29,77 @@ def smooth(coalition, tests):
     return [np.tanh(WEIGHT[list(coalition)].sum() + 0.1 * t) for t in tests]
 
 
+class Remembering:
+    """A store in memory."""
+
+    notes = ()
+
+    def __init__(self):
+        self._scores, self.kept = {}, 0
+
+    def lookup(self, coalitions):
+        return np.array([self._scores.get(key, np.nan) for key in self._keys(coalitions)])
+
+    def keep(self, coalitions, trained, seconds):
+        self.kept += len(coalitions)
+        self._scores.update(zip(self._keys(coalitions), trained.scores.tolist(), strict=False))
+
+    def _keys(self, coalitions):
+        for c in range(len(coalitions)):
+            row = tuple(coalitions.coalition(c).tolist())
+            for test in coalitions.tests[coalitions.test_indptr[c] : coalitions.test_indptr[c + 1]]:
+                yield row, int(test)
+
+
 class TestMaxSeconds:
-    def test_a_first_estimate_that_takes_longer_is_told_before_it_is_trained(self):
-        game = Timed(smooth, 1.0)
-        settings = {"clock": game.clock, "method": "sample", "max_seconds": 3}
-        with (
-            warnings.catch_warnings(action="error"),
-            pytest.raises(ls.LocalShapleyWarning, match=r"takes 61 trainings, about 61\.0 s, which is longer than"),
-        ):
-            play(SUPPORTS, game, N, **settings)
-        assert game.now <= 5  # those that were timed
-        with pytest.warns(ls.LocalShapleyWarning):
-            found = play(SUPPORTS, game, N, **settings)
-        assert found.cost.trainings <= 61
-        assert found.stopped.endswith("(limit 3 s)")
+    @pytest.mark.parametrize("method", ["sample", "auto"])
+    def test_fewer_test_rows_count_where_there_is_no_time_for_all(self, method):
+        supports = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(200)]
+        game = Timed(smooth, 0.01)  # for all test rows it takes 10 seconds
+        with pytest.warns(ls.LocalShapleyWarning, match=r"all 200 test rows takes .* max_seconds=4, so \d+ of them"):
+            found = play(supports, game, N, clock=game.clock, method=method, tol=1e-6, max_seconds=4)
+        assert 2 < game.now <= 4 + 4 / 20
+        assert found.stopped.endswith("(limit 4 s)")
+        (note,) = [note for note in found.notes if "drawn at random" in note]
+        played = np.flatnonzero(found.graph.support_sizes)
+        assert f"so {len(played)} of them count" in note
+        assert len(played) >= 8
         assert (found.stderr > 0).any()
+        some = play([row if t in played else [] for t, row in enumerate(supports)], smooth, N, method="exact")
+        error = np.linalg.norm(found.values - some.values)
+        assert error < 4 * np.linalg.norm(found.stderr)
+
+    def test_what_went_before_counts_too(self):
+        supports = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(200)]
+        game = Timed(smooth, 0.01)
+        settings = read_settings("sample", tol=1e-6, max_seconds=20)
+        bench = Bench(as_trainer(game), clock=game.clock)
+        with pytest.warns(ls.LocalShapleyWarning, match="drawn at random"):
+            engine.play(ls.SupportGraph(supports, N), bench, settings, before=16.0)
+        assert 1 < game.now <= 4 + 20 / 20
+
+    @pytest.mark.parametrize("settings", [{"method": "sample"}, {"method": "global-mc"}, {"per_test": True}])
+    def test_a_first_estimate_that_takes_longer_is_refused_before_it_is_trained(self, settings):
+        game = Timed(smooth, 1.0)
+        with pytest.raises(ls.InvalidArgumentError, match=r"max_seconds=3 is too short: .* takes \d+ trainings"):
+            play(SUPPORTS, game, N, clock=game.clock, **{"method": "auto", "max_seconds": 3, **settings})
+        assert game.now <= 5  # those that were timed
+
+    def test_with_a_store_each_run_goes_on_where_the_one_before_ended(self):
+        memory, found = Remembering(), None
+        settings = {"method": "sample", "tol": 0.5, "max_seconds": 10}
+        game = Timed(smooth, 1.0)
+        with pytest.raises(ls.InvalidArgumentError, match=r"after \d+ trainings there is no estimate yet. They are in"):
+            play(SUPPORTS, game, N, clock=game.clock, memory=memory, **settings)
+        for _ in range(20):
+            game = Timed(smooth, 1.0)
+            with contextlib.suppress(ls.InvalidArgumentError):
+                found = play(SUPPORTS, game, N, clock=game.clock, memory=memory, **settings)
+                break
+            assert 10 <= game.now <= 14
+        assert found is not None
+        assert found.cost.stored > 40
+        assert memory.kept == found.cost.distinct  # none was trained twice
 
     def test_a_first_moment_that_was_slow_makes_no_false_warning(self):
         game, started = Timed(smooth, 0.001), [True]

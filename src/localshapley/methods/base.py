@@ -42,12 +42,15 @@ class Method(ABC):
         Whether all rows play for every test row, whatever the supports.
     keeps_tests : bool
         Whether it can keep the values to each test row (`per_test=True`).
+    leaves_tests_out : bool
+        Whether it may play the games of fewer test rows where there is no time for all.
     """
 
     name: ClassVar[str]
     kind: ClassVar[str] = "sampled"
     plays_all: ClassVar[bool] = False
     keeps_tests: ClassVar[bool] = True
+    leaves_tests_out: ClassVar[bool] = True
 
     @abstractmethod
     def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
@@ -95,6 +98,8 @@ class Run(ABC):
         What `total` counts: trainings or, where nothing is trained, classes of coalitions or parts of the model.
     first_look : int
         Maximum number of trainings until values are first known, with an error if they are sampled.
+    least_is_bound : bool
+        Whether values may be known before `least_look` trainings.
     doing : str
         What the progress bar says.
     kernels : tuple of str
@@ -111,6 +116,7 @@ class Run(ABC):
     total: int | None = None
     counts: str = "trainings"
     first_look: int = 0
+    least_is_bound: bool = False
     doing: str = "training coalitions"
     kernels: tuple[str, ...] = ()
     complete: str = "every subset trained"

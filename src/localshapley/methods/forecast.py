@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from localshapley.arrays import AnyArray
 from localshapley.compiling import Stopwatch
-from localshapley.errors import warn
+from localshapley.errors import InvalidArgumentError, warn
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Run
 from localshapley.methods.settings import DEFAULT_TOL, Settings
@@ -32,28 +34,79 @@ SLOWEST, FASTEST = 0.5, 1.0
 """Powers of the draws between which errors shrink: with the root at least, faster as fits improve."""
 UNSURE = 0.3
 """How far the squared length of the errors may be off, as a share of it."""
+FEWER_SHARE = 0.5
+"""Share of a limit of time that the first estimate of fewer test rows may take: full supports train more slowly."""
 SURE = 0.1
 """Share of a limit of time that is spent to make sure that it cannot be kept, before that is said."""
 UNSTEADY = 1.5
 """How many times as fast or slow as now a machine may be later."""
 
 
-def first_round(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, watch: Stopwatch) -> float:
-    """Trainings until the first estimate that a limit of time allows; says what takes long, warns of what is late."""
-    say_if_long(run, graph, bench, settings)
+class Start(NamedTuple):
+    """A run that fits into the limit of time, the games that it plays, its first round at most, and what to note."""
+
+    run: Run
+    graph: SupportGraph
+    most: float
+    notes: list[str]
+
+
+def start(graph: SupportGraph, bench: Bench, settings: Settings, elapsed: Callable[[], float]) -> Start:
+    """Begin a run whose first estimate fits into the limit of time, of fewer test rows if need be; say what is long.
+
+    `elapsed` says how much of the limit is gone. Where not even `FEW_TESTS` test rows fit, the run is refused, unless a
+    store keeps what is trained: then the next run goes on from there.
+    """
+    run = settings.method.start(graph, bench, settings)
     limit = settings.max_seconds
     if limit is None or run.counts != "trainings":
-        return np.inf
+        say_if_long(run, graph, bench, settings)
+        return Start(run, graph, np.inf, [])
     pace, least = settings.pace(graph, bench), run.least_look
     if least * pace > limit > pace / SURE:  # the first trainings may have had work to do that is done once
         pace = min(pace, time_trainings(bench, graph, settings.seed + 1, patience=SURE * limit))
-    if least * pace > limit:
-        warn(
-            f"the first estimate takes {in_words(least)} trainings, about {duration(least * pace)}, which is longer "
-            f"than max_seconds={limit:g}; the run ends as soon as it is there. Fewer test rows or a smaller support "
-            "take less."
-        )
-    return max((0.9 * limit - watch.elapsed) / pace, least)
+    found, notes = Start(run, graph, np.inf, []), list[str]()
+    is_late = least * pace > max(limit - elapsed(), SURE * limit)
+    if is_late and bench.memory is None and not run.least_is_bound:
+        takes = f"{in_words(least)} trainings, about {duration(least * pace)}"
+        fewer = _of_fewer_tests(graph, bench, settings, (limit - elapsed()) / pace)
+        if fewer is None:
+            raise _too_short(takes, elapsed(), limit)
+        found, n_tests = fewer
+        notes = [
+            f"the first estimate for all {graph.n_tests:,} test rows takes {takes}, which is longer than "
+            f"max_seconds={limit:g}, so {n_tests:,} of them count, drawn at random: values are sums over these. A "
+            "longer limit takes them all, and a smaller support more of them."
+        ]
+        warn(notes[0])
+    say_if_long(found.run, found.graph, bench, settings)
+    run, room = found.run, (0.9 * limit - elapsed()) / pace
+    if bench.memory is not None:  # the next run is to draw the same round
+        room = np.inf if run.first_look <= room else 0.0
+    return found._replace(most=max(room, run.least_look), notes=notes)
+
+
+def _of_fewer_tests(graph: SupportGraph, bench: Bench, settings: Settings, room: float) -> tuple[Start, int] | None:
+    """A run of as many test rows as `room` trainings are enough for, and how many; None if that is hardly any."""
+    if settings.per_test or not settings.method.leaves_tests_out or graph.n_games < FEW_TESTS:
+        return None
+    order, n = np.random.default_rng(settings.seed).permutation(graph.n_tests), graph.n_tests
+    while n > FEW_TESTS:
+        n = max(int(0.7 * n), FEW_TESTS)
+        chosen = np.zeros(graph.n_tests, dtype=bool)
+        chosen[order[:n]] = True
+        few = graph.with_supports([graph.support(t) if chosen[t] else graph.support(t)[:0] for t in range(len(chosen))])
+        run = settings.method.start(few, bench, settings)
+        if run.least_look <= (FEWER_SHARE if n > FEW_TESTS else 1.0) * room:
+            return Start(run, few, np.inf, []), n
+    return None
+
+
+def _too_short(takes: str, gone: float, limit: float) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        f"max_seconds={limit:g} is too short: the first estimate takes {takes}, and {duration(gone)} had gone before. "
+        "Give more time, fewer test rows or a smaller support."
+    )
 
 
 def say_if_long(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, most: float = 60.0) -> None:

@@ -99,6 +99,7 @@ class Rest(Method):
     """
 
     name = "rest"
+    leaves_tests_out = False  # which of them are known is known of all
     method: Method
     known: Known
     enough: Enough | None = None
@@ -130,7 +131,7 @@ class RestRun(Run):
             played.complete,
         )
         self.samples = played.samples or bool(known.variance.any())
-        self.rate = played.rate
+        self.rate, self.least_is_bound = played.rate, played.least_is_bound
         self._is_played = np.repeat(~known.tests, known.graph.support_sizes)
 
     @property

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 
 import numpy as np
 
+from localshapley.compiling import Stopwatch
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_flag, check_number, check_whole
@@ -34,6 +35,8 @@ class Settings:
     progress: ProgressSetting = None
     per_test: bool = False
     on_interrupt: str = "raise"
+    watch: Stopwatch = field(default_factory=Stopwatch, compare=False, repr=False)
+    """Since the call began: its other stages count against `max_seconds`, too."""
 
     def __post_init__(self) -> None:
         check_whole("budget", self.budget, optional=True)

@@ -68,6 +68,7 @@ class TruncatedWalks(Walks):
     """Walks of Global-MC that end early; the tolerance is above 0."""
 
     first_block = FIRST_DRAWS  # every step of its walks waits for the scores of the step before
+    least_is_bound = True
 
     def __init__(self, graph: SupportGraph, bench: Bench, tmc: TMC, seed: int) -> None:
         super().__init__(graph, bench, tmc, seed)

@@ -23,6 +23,7 @@ from sklearn.utils import _safe_indexing
 
 import localshapley as ls
 from localshapley.inputs.folds import make_folds
+from localshapley.supports.leaf_numbers import leaf_numbers
 from naive import weight
 
 NEAR = 1e-7
@@ -179,7 +180,8 @@ class World:
             self.X, self.X_test = steps.fit_transform(X, y), steps.transform(X_test)
         self.learn = cache(self.learn)
         self.supports = supports_of(self)
-        if not isinstance(learner.options["model"], ls.models.Estimator | ls.models.Refit):
+        as_it_is = isinstance(learner.options["model"], ls.models.Estimator | ls.models.Refit)
+        if isinstance(X, pd.DataFrame) or not as_it_is:
             self.X, self.X_test = (as_compiled(learner.model, table) for table in (self.X, self.X_test))
 
     def fitted(self, rows: Sequence[int]) -> Any:
@@ -236,11 +238,15 @@ class World:
 
 
 def as_compiled(model: Any, X: Any) -> Any:
-    """Rows as compiled code takes them where scikit-learn's own differs by rounding: trees, and variances near 0."""
+    """Rows as compiled code takes them where scikit-learn's own differs by rounding.
+
+    These are trees, variances near 0, and steps along coordinates, which do not get as near as they are asked to.
+    """
     name = type(model).__name__
     if sparse.issparse(X) and name.startswith(("DecisionTree", "ExtraTree", "RandomForest", "Bagging")):
         return X.toarray()
-    return X.astype(float) if isinstance(X, np.ndarray) and X.dtype == np.float32 and name == "GaussianNB" else X
+    is_table = isinstance(X, np.ndarray | pd.DataFrame)
+    return X.astype(float) if is_table and name in ("GaussianNB", "Lasso", "ElasticNet") else X
 
 
 class Neighbours(BaseEstimator):
@@ -415,7 +421,7 @@ def default_of(model: Any) -> Any:
         raise TieError  # which rows are active depends on the solver's tolerance
     if isinstance(model, BaseDecisionTree):
         return "node"
-    if name.startswith(("RandomForest", "ExtraTrees", "GradientBoosting")):
+    if name.startswith(("RandomForest", "ExtraTrees", "GradientBoosting", "HistGradientBoosting")):
         return "leaves"
     return supports.Nearest(20, standardise=True)
 
@@ -470,8 +476,8 @@ def parents(world: World) -> Iterator[list[int]]:
 def sharing_leaves(world: World) -> Iterator[list[int]]:
     """The rows that share a leaf with the test row; there are fewer than the limit of 20."""
     model, X, X_test = reference(world)
-    leaves = model.apply(X).reshape(X.shape[0], -1)
-    for own in model.apply(X_test).reshape(X_test.shape[0], -1):
+    leaves = leaf_numbers(model, X)
+    for own in leaf_numbers(model, X_test):
         yield np.flatnonzero((leaves == own).any(axis=1)).tolist()
 
 

@@ -919,12 +919,12 @@ class TestRuns:
         assert (again.stderr == 0).all()
 
     def test_a_closed_form_that_would_take_longer_than_a_time_limit_is_not_taken(self):
-        """7e8 classes take many seconds; a fifth of a second is what was asked for."""
+        """7e8 classes may take more than 20 s, by their number alone."""
         X, y = load_diabetes(return_X_y=True)
         data = X[:200], y[:200], X[200:205], y[200:205]
         model = KNeighborsRegressor(6, weights="distance")
         assert ls.plan(*data, model=model, support=Nearest(70)).classes > 7e8
-        v = ls.value(*data, model=model, support=Nearest(70), max_seconds=0.2)
+        v = ls.value(*data, model=model, support=Nearest(70), max_seconds=20, budget=2000)
         assert v.chosen.startswith("sampled")
 
     def test_a_score_that_no_class_shares_is_refused_where_there_are_too_many_subsets(self):

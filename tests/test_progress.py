@@ -63,6 +63,51 @@ class TestUntilTheFirstEstimate:
         assert "about 20.0 min left, " in written.getvalue()
 
 
+class TestLogs:
+    """Where neither a terminal nor a notebook shows anything, and nothing was asked for."""
+
+    @pytest.fixture
+    def clock(self, monkeypatch):
+        clock = SimpleNamespace(now=0.0)
+        monkeypatch.setattr(progress, "perf_counter", lambda: clock.now)
+        return clock
+
+    def lines(self, clock, capsys, setting, steps, **more):
+        with Progress(setting, None, "training", **more) as bar:
+            bar.reached(0.2, 0.1)
+            for step in steps:
+                clock.now += step
+                bar.advance(1000)
+                bar.reached(0.2, 0.1)
+        return capsys.readouterr().err.splitlines()
+
+    def test_a_long_run_says_how_far_it_is_now_and_then(self, clock, capsys):
+        lines = self.lines(clock, capsys, None, [5, 4, 2, 30, 29, 2])
+        assert [line[: line.index(" of")] for line in lines] == [
+            "training: 3,000",
+            "training: 6,000",
+        ]
+        assert "relative error 0.2 (target 0.1)" in lines[0]
+
+    def test_one_that_will_take_long_says_once_what_would_be_faster(self, clock, capsys):
+        lines = self.lines(clock, capsys, None, [5, 6, 20, 60], faster="faster: fewer test rows")
+        assert lines[1] == "localshapley: about 3.0 min left; faster: fewer test rows."
+        assert sum("faster" in line for line in lines) == 1
+
+    def test_also_where_the_first_estimate_takes_long(self, clock, capsys):
+        with Progress(None, None, "training", first=100, faster="faster: fewer test rows") as bar:
+            clock.now += 11
+            bar.advance(10)
+        assert capsys.readouterr().err.splitlines() == [
+            "localshapley: about 99.0 s left until the first estimate; faster: fewer test rows.",
+            "training: 10 of about 100 until the first estimate, 1/s, about 99.0 s left",
+        ]
+
+    @pytest.mark.parametrize(("setting", "steps"), [(None, [3, 3, 3]), (False, [30, 30]), (lambda *_: None, [30, 30])])
+    def test_others_say_nothing(self, clock, capsys, setting, steps):
+        assert self.lines(clock, capsys, setting, steps, faster="faster: fewer test rows") == []
+
+
 class TestNotebooks:
     @pytest.fixture
     def looks(self, monkeypatch):

@@ -118,7 +118,8 @@ def value(
     n_jobs : int, optional
         Number of training processes; -1 uses every core.
     progress : bool or callable, optional
-        True shows a bar, False none; by default a bar on a terminal or in a notebook when the run takes over a second.
+        True shows a bar, False none; by default a bar on a terminal or in a notebook when the run takes over a second,
+        and elsewhere a line on standard error now and then when it takes over ten.
         A function is called with trainings done and the total.
     owners : array or Series of shape (n_rows,), optional
         Who contributed each training row, in the order of `X`: the owners are valued in place of the rows, each as a

@@ -12,7 +12,7 @@ from localshapley.compiling import announcing_compilation, showing_compilation
 from localshapley.errors import warn
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
-from localshapley.methods.forecast import start
+from localshapley.methods.forecast import how_to_shorten, start
 from localshapley.models.trainer import Counts
 from localshapley.problem.base import Problem
 from localshapley.progress import Progress
@@ -31,7 +31,8 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings, before: float = 
     tally, rule, looks, stopped = Tally(settings, bench, before), settings.rule, Looks(), ""
     with announcing_compilation(settings.progress):
         run, graph, at_first, notes = start(graph, bench, settings, lambda: tally.elapsed)
-        bar = Progress(settings.progress, run.total, run.doing, run.first_look)
+        faster = how_to_shorten(run, graph, bench, settings) if settings.max_seconds is None else ""
+        bar = Progress(settings.progress, run.total, run.doing, run.first_look, faster)
         with bar, showing_compilation(bar, {*run.kernels, *bench.trainer.kernels}):
             tally.work_off(run.begin(), bar, may_stop=lambda: False)
             while not stopped:

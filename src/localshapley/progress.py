@@ -12,6 +12,8 @@ from time import perf_counter
 from types import TracebackType
 from typing import TypeAlias
 
+import numpy as np
+
 from localshapley.wording import duration
 
 ProgressSetting: TypeAlias = bool | Callable[[int, int | None], None] | None
@@ -20,6 +22,12 @@ PATIENCE = 1.0
 """Seconds before a bar appears by itself."""
 BETWEEN_LINES = 5.0
 """Seconds between two lines where no bar can be drawn."""
+QUIET = 10.0
+"""Seconds after which a log gets a line, where neither a terminal nor a notebook shows how far a run is,"""
+BETWEEN_QUIET_LINES = 60.0
+"""and seconds between two of these."""
+LONG = 60.0
+"""Seconds left from which a run says how to take fewer."""
 BETWEEN_PICTURES = 0.2
 """Seconds between two pictures of the bar in a notebook."""
 
@@ -27,6 +35,11 @@ BETWEEN_PICTURES = 0.2
 def is_wanted(setting: ProgressSetting) -> bool:
     """Whether to say how a run goes: where it is asked for, and by default on a terminal and in a notebook."""
     return has_terminal() or in_notebook() if setting is None else setting is True and sys.stderr is not None
+
+
+def is_told(setting: ProgressSetting) -> bool:
+    """Whether to say what takes very long: by default also where nobody seems to look, as there may be a log."""
+    return is_wanted(setting) or (setting is None and sys.stderr is not None)
 
 
 def has_terminal() -> bool:
@@ -41,10 +54,13 @@ def in_notebook() -> bool:
 
 @contextmanager
 def telling(setting: ProgressSetting, doing: str, patience: float = PATIENCE) -> Iterator[None]:
-    """Say on standard error what is being done, once it has taken a moment."""
-    timer = Timer(patience, lambda: print(f"localshapley: {doing} …", file=sys.stderr, flush=True))
+    """Say on standard error what is being done, once it has taken a moment; in a log, once it has taken long."""
+    timer = Timer(
+        patience if is_wanted(setting) else max(patience, QUIET),
+        lambda: print(f"localshapley: {doing} …", file=sys.stderr, flush=True),
+    )
     timer.daemon = True
-    if is_wanted(setting):
+    if is_told(setting):
         timer.start()
     try:
         yield
@@ -55,22 +71,27 @@ def telling(setting: ProgressSetting, doing: str, patience: float = PATIENCE) ->
 class Progress:
     """Shows trainings done, their rate, how good the values are and the time left.
 
-    `setting` is None (a bar on a terminal and in a notebook, once the run has taken a second), True (always a bar
-    there, elsewhere a line on standard error every few seconds), False (never) or a function that is called with the
-    number done and the total (None if it is unknown). Until it is known how good the values are, the time left is that
-    to the first `first` trainings, if there is no total.
+    `setting` is None (a bar on a terminal and in a notebook, once the run has taken a second, elsewhere a line on
+    standard error now and then, once it has taken ten), True (always a bar there, elsewhere a line every few seconds),
+    False (never) or a function that is called with the number done and the total (None if it is unknown). Until it is
+    known how good the values are, the time left is that to the first `first` trainings, if there is no total. `faster`
+    is said once, if the values will take long to be as good as wanted.
     """
 
-    def __init__(self, setting: ProgressSetting, total: int | None, label: str, first: int = 0) -> None:
+    def __init__(
+        self, setting: ProgressSetting, total: int | None, label: str, first: int = 0, faster: str = ""
+    ) -> None:
         self._callback = setting if callable(setting) else None
-        self._wanted = is_wanted(setting)
+        self._wanted, is_quiet = is_told(setting), not is_wanted(setting)
         self._draws = has_terminal() or in_notebook()
-        self._patience = 0.0 if setting is True and self._draws else PATIENCE
+        self._patience = QUIET if is_quiet else 0.0 if setting is True and self._draws else PATIENCE
+        self._between, self._faster = BETWEEN_QUIET_LINES if is_quiet else BETWEEN_LINES, faster
         self._total, self._label, self._done = total, label, 0
         self._expected: float | None = total or first or None
         self._text = self._said = ""
         self._said_at = self._silent = 0.0  # since when, and seconds in which, something else was said
-        self._started = self._last_line = perf_counter()
+        self._started = perf_counter()
+        self._last_line = -np.inf if is_quiet else self._started
         self._bar: _TerminalBar | _NotebookBar | None = None
 
     def __enter__(self) -> Progress:
@@ -88,6 +109,7 @@ class Progress:
         if self._callback:
             self._callback(self._done, self._total)
         elif self._wanted and perf_counter() - self._started > self._patience:
+            self._say_what_is_faster()
             self._show()
 
     def say(self, text: str) -> None:
@@ -98,6 +120,14 @@ class Progress:
         self._said, self._said_at = text, now
         if self._wanted and self._draws and (text or self._bar is not None):
             self._show()
+
+    def _say_what_is_faster(self) -> None:
+        """Once, if the time left is long; on a terminal that until the first estimate was told before."""
+        left, until = self._seconds_left, "" if self._text or self._total else " until the first estimate"
+        told = self._draws and until
+        if self._faster and not told and left > LONG and perf_counter() - self._started > QUIET:
+            print(f"localshapley: about {duration(left)} left{until}; {self._faster}.", file=sys.stderr, flush=True)
+            self._faster = ""
 
     def reached(self, relative_error: float, aim: float | None) -> None:
         """Note how good the values are; errors shrink with the root of the trainings, which gives the time left."""
@@ -111,7 +141,7 @@ class Progress:
             self._bar = self._bar or (_TerminalBar if has_terminal() else _NotebookBar)(self._label)
             status = ", ".join([*self._left(), *self._status()])  # 80 columns cut off the end
             self._bar.show(self._done, self._expected, status, at_once=bool(self._said))
-        elif perf_counter() - self._last_line > BETWEEN_LINES:
+        elif perf_counter() - self._last_line > self._between:
             self._last_line = perf_counter()
             print(f"{self._label}: {', '.join([*self._status(), *self._left()])}", file=sys.stderr, flush=True)
 
@@ -127,11 +157,16 @@ class Progress:
 
     def _left(self) -> list[str]:
         """The time left, if it is known."""
-        if self._said or self._expected is None or not self._done:
-            return []
-        left = self._seconds * max(self._expected / self._done - 1, 0.0)
+        left = self._seconds_left
         about = "" if self._expected == self._total else "about "
         return [f"{about}{duration(left)} left"] if left > 0 else []
+
+    @property
+    def _seconds_left(self) -> float:
+        """The same in seconds; 0 where it is not known."""
+        if self._said or self._expected is None or not self._done:
+            return 0.0
+        return self._seconds * max(self._expected / self._done - 1, 0.0)
 
     @property
     def _seconds(self) -> float:

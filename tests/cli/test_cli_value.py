@@ -156,10 +156,13 @@ def test_a_fixed_forest_out_of_bag(answer, flowers):
 
 class TestLimits:
     @pytest.fixture
-    def limited(self, answer, flowers):
-        words = ("value", flowers / "train.csv", "-t", "species", "--drop", "plant", "--test-size", 0.2, "-q")
-        sampled = ("--model", "svm", "--support", "nearest:12", "--method", "sample")
-        return lambda *limit: answer(*words, *sampled, *limit)
+    def words(self, flowers):
+        data = ("value", flowers / "train.csv", "-t", "species", "--drop", "plant", "--test-size", 0.2, "-q")
+        return (*data, "--model", "svm", "--support", "nearest:12", "--method", "sample")
+
+    @pytest.fixture
+    def limited(self, answer, words):
+        return lambda *limit: answer(*words, *limit)
 
     def test_a_budget_is_never_exceeded(self, limited):
         document = limited("--budget", 1500)
@@ -171,11 +174,10 @@ class TestLimits:
         assert document["relative_error"] <= 0.5
         assert "(tol 0.5)" in document["stopped"]
 
-    def test_time_ends_a_run_at_its_first_estimate(self, limited):
-        with pytest.warns(ls.LocalShapleyWarning, match="the first estimate takes"):
-            document = limited("--tol", 1e-9, "--max-seconds", 1e-9)
-        assert "limit 1e-09 s" in document["stopped"]
-        assert document["relative_error"] > 1e-9
+    def test_a_time_that_is_too_short_for_any_estimate_is_refused(self, command, words):
+        done = command(*words, "--tol", 1e-9, "--max-seconds", 1e-9)
+        assert done.status == 2
+        assert "max_seconds=1e-09 is too short: the first estimate takes" in done.stderr
 
 
 class TestSupports:

@@ -228,7 +228,7 @@ class TestToldBeforehand:
         assert line.startswith(
             "localshapley: 85 trainings of 1.0 s take about 85.0 s until the first estimate; faster: "
         )
-        assert line.endswith("smaller supports (max_size=10), fewer test rows.")
+        assert line.endswith("smaller supports (max_size=10), fewer test rows; max_seconds=60 ends it by then.")
         (line,) = self.said(capsys, 1.0, supports=[range(8)], method="exact")
         assert "256 trainings of 1.0 s take about 4.3 min; faster: sampling (method='auto', tol=0.1)" in line
         (line,) = self.said(capsys, 1.0, tol=0.05, budget=100)
@@ -238,6 +238,7 @@ class TestToldBeforehand:
     def test_a_short_one_says_nothing(self, capsys):
         assert self.said(capsys, 0.5, tol=0.9) == []
         assert self.said(capsys, 1.0, tol=0.9, progress=False) == []
+        assert self.said(capsys, 1.0, tol=0.9, progress=lambda done, total: None) == []
 
     def test_the_plan_says_the_same(self):
         X, y, X_test, y_test, _ = ls.datasets.load("iris")

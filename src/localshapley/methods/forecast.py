@@ -65,25 +65,38 @@ def start(graph: SupportGraph, bench: Bench, settings: Settings, elapsed: Callab
     pace, least = settings.pace(graph, bench), run.least_look
     if least * pace > limit > pace / SURE:  # the first trainings may have had work to do that is done once
         pace = min(pace, time_trainings(bench, graph, settings.seed + 1, patience=SURE * limit))
-    found, notes = Start(run, graph, np.inf, []), list[str]()
-    is_late = least * pace > max(limit - elapsed(), SURE * limit)
-    if is_late and bench.memory is None and not run.least_is_bound:
-        takes = f"{in_words(least)} trainings, about {duration(least * pace)}"
-        fewer = _of_fewer_tests(graph, bench, settings, (limit - elapsed()) / pace)
-        if fewer is None:
-            raise _too_short(takes, elapsed(), limit)
-        found, n_tests = fewer
-        notes = [
-            f"the first estimate for all {graph.n_tests:,} test rows takes {takes}, which is longer than "
-            f"max_seconds={limit:g}, so {n_tests:,} of them count, drawn at random: values are sums over these. A "
-            "longer limit takes them all, and a smaller support more of them."
-        ]
-        warn(notes[0])
+    found = Start(run, graph, np.inf, [])
+    if least * pace > max(limit - elapsed(), SURE * limit):
+        found = _in_time(found, bench, settings, pace, elapsed())
     say_if_long(found.run, found.graph, bench, settings)
     run, room = found.run, (0.9 * limit - elapsed()) / pace
     if bench.memory is not None:  # the next run is to draw the same round
         room = np.inf if run.first_look <= room else 0.0
-    return found._replace(most=max(room, run.least_look), notes=notes)
+    return found._replace(most=max(room, run.least_look))
+
+
+def _in_time(late: Start, bench: Bench, settings: Settings, pace: float, gone: float) -> Start:
+    """A run in place of one whose first estimate comes too late."""
+    limit, least, graph = settings.max_seconds or np.inf, late.run.least_look, late.graph
+    takes = f"{in_words(least)} trainings, about {duration(least * pace)}"
+    if late.run.least_is_bound:
+        warn(f"the first estimate takes {takes}, or less, and may be there only after max_seconds={limit:g}.")
+    if late.run.least_is_bound or bench.memory is not None:
+        return late
+    fewer = _of_fewer_tests(graph, bench, settings, (limit - gone) / pace)
+    if fewer is None:
+        raise InvalidArgumentError(
+            f"max_seconds={limit:g} is too short: the first estimate takes {takes}, and {duration(gone)} had gone "
+            "before. Give more time, fewer test rows or a smaller support."
+        )
+    found, n_tests = fewer
+    note = (
+        f"the first estimate for all {graph.n_tests:,} test rows takes {takes}, which is longer than "
+        f"max_seconds={limit:g}, so {n_tests:,} of them count, drawn at random: values are sums over these. A "
+        "longer limit takes them all, and a smaller support more of them."
+    )
+    warn(note)
+    return found._replace(notes=[note])
 
 
 def _of_fewer_tests(graph: SupportGraph, bench: Bench, settings: Settings, room: float) -> tuple[Start, int] | None:
@@ -102,13 +115,6 @@ def _of_fewer_tests(graph: SupportGraph, bench: Bench, settings: Settings, room:
     return None
 
 
-def _too_short(takes: str, gone: float, limit: float) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"max_seconds={limit:g} is too short: the first estimate takes {takes}, and {duration(gone)} had gone before. "
-        "Give more time, fewer test rows or a smaller support."
-    )
-
-
 def say_if_long(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, most: float = 60.0) -> None:
     """Say on standard error what a run takes that takes longer than `most` seconds, and what would be faster."""
     if not is_wanted(settings.progress) or run.counts != "trainings":
@@ -121,10 +127,16 @@ def say_if_long(run: Run, graph: SupportGraph, bench: Bench, settings: Settings,
         until = "" if run.total else " until the first estimate"
         print(
             f"localshapley: {in_words(n)} trainings of {duration(pace)} take about {duration(n * pace)}{until}; "
-            f"{what_is_faster(run, graph, bench, settings)}.",
+            f"{how_to_shorten(run, graph, bench, settings)}.",
             file=sys.stderr,
             flush=True,
         )
+
+
+def how_to_shorten(run: Run, graph: SupportGraph, bench: Bench, settings: Settings) -> str:
+    """What to do about a run that takes long, in words."""
+    ways = what_is_faster(run, graph, bench, settings)
+    return f"{ways}; max_seconds=60 ends it by then" if run.samples and settings.max_seconds is None else ways
 
 
 def what_is_faster(run: Run, graph: SupportGraph, bench: Bench, settings: Settings) -> str:

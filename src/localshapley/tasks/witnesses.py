@@ -28,6 +28,7 @@ from localshapley import scores
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.inputs.digests import digest_cells, digest_labels
 from localshapley.inputs.task import Task
+from localshapley.inputs.threads import cores, in_threads
 from localshapley.models.fixed import FixedTrainer
 from localshapley.models.leaves import Grown
 from localshapley.progress import Progress, ProgressSetting
@@ -331,14 +332,19 @@ def _held_out(
     model: Any, method: str, X: Any, y: AnyArray, folds: list[tuple[Ints, Ints]], most: int, bar: Progress
 ) -> Floats:
     """What a model says about each row, trained on at most so many rows of the other folds."""
-    said = []
-    for train, test in folds:
+
+    def of_fold(fold: tuple[Ints, Ints]) -> Floats:
+        train, test = fold
         if len(train) > most:
             labels = y[train] if y.dtype.kind == "i" else None
             train, _ = train_test_split(train, train_size=most, stratify=labels, random_state=0)
         ask: Callable[[Any], Floats] = getattr(clone(model).fit(X[train], y[train]), method)
-        said.append(ask(X[test]).reshape(len(test), -1))
-        bar.advance(1)
+        return ask(X[test]).reshape(len(test), -1)
+
+    said, at_once = list[Floats](), cores() if isinstance(model, SVC | SVR) else 1  # which let go of the interpreter
+    for start in range(0, len(folds), at_once):
+        said += in_threads(of_fold, folds[start : start + at_once])
+        bar.advance(len(folds[start : start + at_once]))
     back = np.argsort(np.concatenate([test for _, test in folds]))
     return np.concatenate(said)[back]
 

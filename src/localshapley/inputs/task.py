@@ -134,8 +134,8 @@ class Task:
             found = self.score(self.y_test[tests], prediction)
         if self.empty is not None:
             found[nothing] = self.empty
-        can_be_used = (np.abs(found) <= LARGEST_SCORE).reshape(len(found), -1).all(axis=1)  # all columns of scores
-        beyond = ~can_be_used & (outcome == UNKNOWN)
+        can_be_used = np.abs(found) <= LARGEST_SCORE
+        beyond = ~(can_be_used if found.ndim == 1 else can_be_used.all(axis=1)) & (outcome == UNKNOWN)
         if beyond.any():
             found[beyond] = self.score_nothing_learnt(tests[beyond])
         return found, silent | beyond

@@ -31,6 +31,7 @@ def play(graph: SupportGraph, bench: Bench, settings: Settings, before: float = 
     tally, rule, looks, stopped = Tally(settings, bench, before), settings.rule, Looks(), ""
     with announcing_compilation(settings.progress):
         run, graph, at_first, notes = start(graph, bench, settings, lambda: tally.elapsed)
+        tally.is_unforeseen = run.least_is_bound
         may_be_long = settings.max_seconds is None and run.counts == "trainings"  # other runs may not list their games
         faster = how_to_shorten(run, graph, bench, settings) if may_be_long else ""
         bar = Progress(settings.progress, run.total, run.doing, run.first_look, faster)

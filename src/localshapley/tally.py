@@ -21,6 +21,7 @@ class Tally:
     def __init__(self, settings: Settings, bench: Bench, before: float) -> None:
         self.settings, self.watch, self.done = settings, Stopwatch(bench.clock), Done()
         self._before, self._has_store = before, bench.memory is not None
+        self.is_unforeseen = False  # whether it was not known beforehand if the first estimate fits into the limit
 
     @property
     def elapsed(self) -> float:
@@ -38,7 +39,7 @@ class Tally:
                     if limit is not None and self.elapsed > limit:
                         if may_stop():
                             return self.time
-                        if self._has_store:
+                        if self._has_store or self.is_unforeseen:
                             raise self._too_short(limit)
         except KeyboardInterrupt:
             if self.settings.on_interrupt == "raise" or not may_stop():
@@ -47,10 +48,10 @@ class Tally:
         return ""
 
     def _too_short(self, limit: float) -> InvalidArgumentError:
+        kept = "They are in the store, so the same call goes on from there; give" if self._has_store else "Give"
         return InvalidArgumentError(
             f"max_seconds={limit:g} is too short: after {self.done.trainings:,} trainings there is no estimate yet. "
-            "They are in the store, so the same call goes on from there; give more time, fewer test rows or a smaller "
-            "support."
+            f"{kept} more time, fewer test rows or a smaller support."
         )
 
     @property

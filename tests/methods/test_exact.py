@@ -13,6 +13,7 @@ import localshapley as ls
 import naive
 from localshapley.coalitions import Pivots, count_levels
 from localshapley.coalitions.exact import count_distinct
+from localshapley.kernels import pivots
 
 N = 9
 any_supports = st.lists(st.lists(st.integers(0, N - 1), unique=True, max_size=6), min_size=1, max_size=7)
@@ -169,13 +170,26 @@ def test_the_count_of_distinct_subsets_is_estimated_with_an_honest_error():
     assert 0.4 < np.std(errors) < 1.6
 
 
-@pytest.mark.slow
 def test_huge_supports_are_counted_without_overflow():
     levels = count_levels(ls.SupportGraph([range(1100), range(1, 1101), range(800)], 1101))
     assert levels.subset_centric == 2 * 2**1100 + 2**800
     assert levels.local == 2 * 1100 * 2**1100 + 800 * 2**800
     assert abs(levels.lsmr / 2**1100 - 1.5) < 0.02  # the two large ones share half of their subsets
     assert levels.lsmr_stderr > 0
+
+
+@pytest.mark.parametrize(("size", "drawn"), [(300, 50_000), (4000, 2**24 // 4000), (20_000, 2000)])
+def test_the_larger_supports_are_the_fewer_subsets_are_drawn_to_count_them(size, drawn, monkeypatch):
+    seen = []
+
+    def counting(graph, games, *more):
+        seen.append(len(games))
+        return len(games) // 2
+
+    monkeypatch.setattr(pivots, "sample_new", counting)
+    _, error = count_distinct(ls.SupportGraph([range(size), range(1, size)], size))
+    assert seen == [drawn]
+    assert error > 0
 
 
 def test_a_support_too_large_is_refused_with_its_count_before_any_training():

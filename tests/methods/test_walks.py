@@ -422,14 +422,23 @@ class TestInTheLibrary:
         assert ls.load(tmp_path / "v.parquet").method == v.method
 
 
-@pytest.mark.filterwarnings("ignore:the first estimate takes 292 trainings")  # of TMC, whose first block is larger
-@pytest.mark.parametrize("method", ["global-mc", "local-mc", "tmc", "complementary"])
-def test_time_that_is_up_ends_the_first_round_too(method):
+@pytest.mark.parametrize(
+    ("method", "limit"),
+    [("global-mc", 0.1), ("local-mc", 0.1), ("tmc", 0.5), ("complementary", 0.1)],  # the first block of TMC is larger
+)
+def test_time_that_is_up_ends_the_first_round_too(method, limit):
     game = Timed(lambda coalition, tests: [float(len(coalition)) ** 0.5] * len(tests), 0.001)
     rule = ls.stopping.RelativeChange(1e-9, every=1000)  # a round of 1,000 draws takes 2 seconds or more
-    v = play([range(30)], game, clock=game.clock, seconds_here=0.01, method=method, stop=rule, max_seconds=0.1)
-    assert "limit 0.1 s" in v.stopped
+    v = play([range(30)], game, clock=game.clock, seconds_here=0.01, method=method, stop=rule, max_seconds=limit)
+    assert f"limit {limit} s" in v.stopped
     assert v.cost.trainings < 1000
     assert v.history is not None
     assert v.values.sum() == pytest.approx(30**0.5, rel=0.2)
     assert np.isfinite(v.stderr).all()
+
+
+def test_time_that_is_up_before_walks_that_may_end_early_have_ended_is_told():
+    game = Timed(lambda coalition, tests: [float(len(coalition)) ** 0.5] * len(tests), 0.001)
+    with pytest.raises(ls.InvalidArgumentError, match=r"too short: after \d+ trainings .* no estimate yet. Give"):
+        play([range(30)], game, clock=game.clock, method="tmc", max_seconds=0.1)
+    assert 0.1 < game.now < 0.15

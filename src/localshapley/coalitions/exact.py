@@ -12,6 +12,9 @@ from localshapley.games import SupportGraph
 
 MAX_COUNTED = 2**26
 """Up to this many subsets (or steps of the count) `|𝒮|` is counted; beyond, it is estimated."""
+MAX_DRAWN = 2**24
+"""Players that are drawn for or against, at most, unless that leaves fewer than 2,000 subsets: from some hundred
+players on, the number of subsets says no more than that it is out of reach."""
 
 
 class Pivots:
@@ -172,6 +175,7 @@ def count_distinct(
             return int(added.sum()), 0
     largest = int(graph.sizes.max())
     share = np.exp2((graph.sizes - largest).astype(np.float64))
+    n_samples = min(n_samples, max(MAX_DRAWN // largest, 2000))
     games = np.random.default_rng(seed).choice(graph.n_games, size=n_samples, p=share / share.sum())
     held, subset = np.zeros(graph.n_games, dtype=np.int64), np.empty(largest, dtype=np.int64)
     p = sample_new(graph.arrays, games.astype(np.int64), seed, held, subset) / n_samples

@@ -310,24 +310,27 @@ def sample_new(graph: GraphArrays, games: Ints, seed: int, held: Ints, subset: I
     for i in range(len(games)):
         game = games[i]
         size = 0
-        new = 1
         for j in range(indptr[game], indptr[game + 1]):
             if np.random.random() < 0.5:
                 subset[size] = players[j]
                 size += 1
-        for j in range(size):
+        looked = 0  # players whose earlier games were looked at: as many as it takes until none holds all of them
+        n_holding = 1 if size else game
+        while looked < size and n_holding:
+            n_holding = 0
+            for h in range(where_indptr[subset[looked]], where_indptr[subset[looked] + 1]):
+                if where[h] >= game:
+                    break
+                if held[where[h]] == looked:
+                    held[where[h]] += 1
+                    n_holding += 1
+            looked += 1
+        for j in range(looked):
             for h in range(where_indptr[subset[j]], where_indptr[subset[j] + 1]):
-                held[where[h]] += 1
-        if size == 0:
-            new = int(game == 0)
-        else:
-            for h in range(where_indptr[subset[0]], where_indptr[subset[0] + 1]):
-                if held[where[h]] == size and where[h] < game:
-                    new = 0
-        for j in range(size):
-            for h in range(where_indptr[subset[j]], where_indptr[subset[j] + 1]):
+                if where[h] >= game:
+                    break
                 held[where[h]] = 0
-        total += new
+        total += n_holding == 0
     return total
 
 

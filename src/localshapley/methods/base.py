@@ -99,7 +99,7 @@ class Run(ABC):
     first_look : int
         Maximum number of trainings until values are first known, with an error if they are sampled.
     least_is_bound : bool
-        Whether values may be known before `least_look` trainings.
+        Whether values may be known before `least_look` trainings; then the run goes on until the limit of time.
     doing : str
         What the progress bar says.
     kernels : tuple of str

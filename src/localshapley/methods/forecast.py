@@ -79,8 +79,6 @@ def _in_time(late: Start, bench: Bench, settings: Settings, pace: float, gone: f
     """A run in place of one whose first estimate comes too late."""
     limit, least, graph = settings.max_seconds or np.inf, late.run.least_look, late.graph
     takes = f"{in_words(least)} trainings, about {duration(least * pace)}"
-    if late.run.least_is_bound:
-        warn(f"the first estimate takes {takes}, or less, and may be there only after max_seconds={limit:g}.")
     if late.run.least_is_bound or bench.memory is not None:
         return late
     fewer = _of_fewer_tests(graph, bench, settings, (limit - gone) / pace)

@@ -98,6 +98,7 @@ class _Sizes(Trainer):
 def _compile_methods() -> None:
     """Whatever draws, stores and counts coalitions, and adds up their scores."""
     from sklearn.dummy import DummyClassifier
+    from sklearn.tree import DecisionTreeClassifier
 
     rng = np.random.default_rng(0)
     few, many = ([rng.choice(n + 8, n, replace=False) for _ in range(4)] for n in (5, 24))
@@ -112,8 +113,9 @@ def _compile_methods() -> None:
     count_distinct(graph, n_samples=10, max_counted=10)
     digest_cells(np.zeros((FEW_CELLS + 1, 1)))
     with TemporaryDirectory() as folder:
-        model = Estimator(DummyClassifier())
-        value(*_data(True), model=model, support=Nearest(2), store=Store(Path(folder) / "store.db", fastest=0))
+        store = Store(Path(folder) / "store.db", fastest=0)
+        for model in (DummyClassifier(), DecisionTreeClassifier()):  # one of unknown manners, and one that counts rows
+            value(*_data(True), model=Estimator(model), support=Nearest(2), store=store)
 
 
 def _data(classes: bool, n_features: int = 3) -> tuple[AnyArray, AnyArray, AnyArray, AnyArray]:

@@ -13,7 +13,6 @@ Ints: TypeAlias = NDArray[np.int64]  # offsets, counts
 Indices: TypeAlias = NDArray[np.int32]  # players, test rows, games
 Masks: TypeAlias = NDArray[np.uint64]
 AnyArray: TypeAlias = NDArray[Any]
-SMALL = 1e-15
 A = TypeVar("A", bound=AnyArray)
 
 # Arrays that belong together travel as plain tuples: the cache of compiled code holds the classes of named ones, and
@@ -37,6 +36,10 @@ last.
 """
 
 
+LEAST_SINGLE = 1e-15
+"""Arrays whose largest number is between this and its inverse can be squared in 32 bits."""
+
+
 def singles(numbers: AnyArray, order: Literal["K", "C"] = "K") -> Singles:
     """The numbers in 32 bits, or as they are where these have no room for their squares, or nearly none.
 
@@ -44,7 +47,7 @@ def singles(numbers: AnyArray, order: Literal["K", "C"] = "K") -> Singles:
     (dtype('float32'), dtype('float64'), dtype('float64'))
     """
     largest = max(float(numbers.max(initial=0.0)), -float(numbers.min(initial=0.0)))
-    has_room = largest == 0 or SMALL <= largest <= 1 / SMALL
+    has_room = largest == 0 or LEAST_SINGLE <= largest <= 1 / LEAST_SINGLE
     return numbers.astype(np.float32 if has_room else np.float64, order=order)
 
 

@@ -49,6 +49,12 @@ class TestPlan:
         assert ls.value(*DATA, **plain).cost.trainings == getattr(plan.levels, level)
         assert ls.plan(*DATA, **plain).trainings == getattr(plan.levels, level)
 
+    def test_owners_that_are_valued_as_a_whole_are_not_called_rows(self):
+        plan = ls.plan(*DATA, model="knn", owners=np.arange(13) % 3)
+        assert plan.unit == "owner"
+        assert "Plan for 3 owners and 5 test rows" in repr(plan)
+        assert " 3 to 3 owners, median 3" in repr(plan)
+
     def test_the_printed_plan_shows_the_numbers_and_the_methods(self):
         text = repr(ls.plan(*DATA, **self.arguments, score="margin"))
         lines = {line.strip().split("  ")[0]: line for line in text.splitlines() if line.strip()}

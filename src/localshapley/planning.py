@@ -21,7 +21,7 @@ from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
-from localshapley.wording import duration, in_words
+from localshapley.wording import duration, in_words, kinds
 from localshapley.workers import Bench
 
 
@@ -32,7 +32,7 @@ class Plan:
     Attributes
     ----------
     n_rows, n_tests, n_games : int
-        Training rows, test rows and games (distinct supports).
+        Training rows (or owners), test rows and games (distinct supports).
     support_sizes : array of shape (n_tests,)
     levels : Levels
         Trainings of the paper's four levels and the growth of `|𝒮_T|`.
@@ -60,6 +60,8 @@ class Plan:
     notes : list of str
     memory : int or None
         Bytes that the run takes at most, beyond what Python and its libraries do, where rows lie in parts.
+    unit : str
+        What would be valued: ``"row"`` or ``"owner"``.
     """
 
     n_rows: int
@@ -82,17 +84,19 @@ class Plan:
     trainer: str
     notes: list[str] = field(default_factory=list)
     memory: int | None = None
+    unit: str = "row"
 
     def __repr__(self) -> str:
         levels, sizes = self.levels, self.support_sizes
+        players, tests = kinds(self.unit)
         error = f" ± {in_words(levels.lsmr_stderr)} (estimated; ± is one standard error)" if levels.lsmr_stderr else ""
         growth = ", ".join(f"{in_words(count // t)} (of {t})" for t, count in levels.growth)
         chosen = f" ({self.chosen})" if self.chosen else ""
         lines = [
-            f"Plan for {self.n_rows} training rows and {self.n_tests} test rows",
+            f"Plan for {self.n_rows} {players} and {self.n_tests} {tests}",
             f"  model    {self.model}",
             f"  score    {self.score}",
-            f"  support  {self.support}: {sizes.min()} to {sizes.max()} rows, median {np.median(sizes):g}",
+            f"  support  {self.support}: {sizes.min()} to {sizes.max()} {self.unit}s, median {np.median(sizes):g}",
             f"  games    {self.n_games} distinct supports",
             f"  method   {self.method}{chosen}",
             f"  trainer  {self.trainer}, {duration(self.seconds_per_training)} per training",
@@ -238,6 +242,7 @@ def plan(
     return Plan(
         n_rows=graph.n_all,
         memory=problem.memory,
+        unit=problem.unit,
         n_tests=graph.n_tests,
         n_games=graph.n_games,
         support_sizes=graph.support_sizes,

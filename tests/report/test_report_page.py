@@ -212,6 +212,8 @@ def test_ten_thousand_rows_stay_below_two_megabytes(kind):
 def test_no_page_is_written_under_the_name_of_something_else(tmp_path, name):
     with pytest.raises(InvalidArgumentError, match=r"path must end in .html, as a report is a web page, .* to a PDF"):
         write_report(tmp_path / name, valuation([0.0, 1.0]))
+    with pytest.raises(InvalidArgumentError, match=r"json must end in .json, or be True"):
+        write_report(tmp_path / "r.html", valuation([0.0, 1.0]), json=tmp_path / name.replace("report", "r.html"))
     assert not list(tmp_path.iterdir())
 
 

@@ -128,6 +128,7 @@ class TestOwnersAsPlayers:
         assert "Best and worst owners" in words
         assert "Each bar counts the owners in a range of values." in words
         assert "What each owner is worth, valued as a whole." in words
+        assert "single row" not in words
         assert "All owners" in words
 
     def test_they_have_shares(self, iris):

@@ -206,6 +206,8 @@ def test_it_says_how_many_are_known(exact):
         f"of the first 5 rows, {worst.expected:.1f} are among the true 5 on average; "
         f"{worst.size} rows hold all 5 of them (90 %)"
     )
+    owners = str(replace(exact, unit="owner").among_worst(5, level=0.9))
+    assert owners == str(worst).replace("rows", "owners")
 
 
 @pytest.mark.parametrize(

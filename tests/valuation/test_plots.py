@@ -136,6 +136,10 @@ DRAWN = {
 
 
 class TestPictures:
+    def test_what_is_valued_goes_by_its_name(self, exact):
+        title = replace(exact, unit="node").plot.support(4).get_title("left")
+        assert title.startswith(f"Test node 4: its {exact.support_sizes[4]} nodes, sum ")
+
     @pytest.mark.parametrize("name", DRAWN)
     def test_each_is_drawn_with_named_axes_and_without_pyplot(self, name, exact, sampled, curves, tmp_path):
         ax = DRAWN[name]({"exact": exact, "sampled": sampled, "curves": curves})

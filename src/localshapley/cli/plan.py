@@ -25,7 +25,7 @@ def plan(run: Run, output: Output) -> None:
     with explaining_preparation(run), as_given:
         found = ls.plan(**given)
     levels = found.levels
-    names = ("n_rows", "n_tests", "model", "score", "support", "method", "chosen", "trainer", "notes")
+    names = ("unit", "n_rows", "n_tests", "model", "score", "support", "method", "chosen", "trainer", "notes")
     document = {
         "this_run": {"samples": found.samples, "trainings": found.trainings, "classes": found.classes},
         "trainings": {

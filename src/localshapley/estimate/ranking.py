@@ -39,6 +39,8 @@ class Ranked:
         So many rows of this order hold all of the true `k`, with probability `level`.
     unknown : str
         What is not counted because nothing is known about it; empty if every error is.
+    unit : str
+        What is valued, as in the valuation.
     """
 
     k: int
@@ -47,6 +49,7 @@ class Ranked:
     order: Ints
     size: int
     unknown: str = ""
+    unit: str = "row"
 
     @property
     def rows(self) -> Ints:
@@ -60,8 +63,8 @@ class Ranked:
 
     def __str__(self) -> str:
         return (
-            f"of the first {self.k} rows, {self.expected:.1f} are among the true {self.k} on average; "
-            f"{self.size} rows hold all {self.k} of them ({100 * self.level:g} %)"
+            f"of the first {self.k} {self.unit}s, {self.expected:.1f} are among the true {self.k} on average; "
+            f"{self.size} {self.unit}s hold all {self.k} of them ({100 * self.level:g} %)"
             + (f". {self.unknown}" if self.unknown else "")
         )
 

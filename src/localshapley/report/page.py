@@ -98,7 +98,7 @@ def write_report(
         How the columns were prepared.
     title : str, default="Data valuation"
     json : bool or path, optional
-        Where to write the contents of the page as JSON, too; True takes `path` with the ending ``.json``.
+        Where to write the contents of the page as JSON, too (``.json``); True takes `path` with that ending.
     sections : list of Section, optional
         What the page is made of, in this order; ``localshapley.report.SECTIONS`` by default.
 
@@ -118,6 +118,8 @@ def write_report(
             "path must end in .html, as a report is a web page, which a browser can also print to a PDF; got "
             f"{str(path)!r}."
         )
+    if isinstance(json, str | Path) and Path(json).suffix.lower() != ".json":
+        raise InvalidArgumentError(f"json must end in .json, or be True for the name of the page; got {str(json)!r}.")
     summary = summarise(
         valuation,
         rows,

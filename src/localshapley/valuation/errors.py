@@ -81,7 +81,7 @@ def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:
     probability = np.empty_like(found.probability)
     probability[order] = found.probability
     unknown = f"{_not_known(v)}: with others the order may differ." if _not_known(v) else ""
-    return replace(found, probability=probability, order=order[found.order], unknown=unknown)
+    return replace(found, probability=probability, order=order[found.order], unknown=unknown, unit=v.unit)
 
 
 def _check_level(level: float) -> None:

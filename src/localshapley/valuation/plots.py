@@ -112,8 +112,10 @@ class Plots:
         ax.scatter([0], [0], s=320, color="black", marker="s", zorder=3)
         ax.annotate(f"{test_row}", (0, 0), color="white", ha="center", va="center", fontsize=8, zorder=4)
         n_rows = int(self.valuation.support_sizes[test_row])
-        shown = f"{len(data)} of {n_rows} rows" if len(data) < n_rows else f"{n_rows} rows"
-        ax.set_title(f"Test row {test_row}: its {shown}, sum {data.attrs['sum']:.3g}", loc="left", fontsize=10)
+        shown = f"{len(data)} of {n_rows}" if len(data) < n_rows else f"{n_rows}"
+        test = kinds(self.valuation.unit)[1][:-1].capitalize()
+        title = f"{test} {test_row}: its {shown} {self.valuation.unit}s, sum {data.attrs['sum']:.3g}"
+        ax.set_title(title, loc="left", fontsize=10)
         for label, colour in (("helped", HELPS), ("hurt", HURTS)):
             ax.scatter([], [], color=colour, label=label)
         ax.legend(frameon=False, loc="lower right")

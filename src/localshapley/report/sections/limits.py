@@ -50,9 +50,8 @@ def _limits(context: Context) -> Iterator[str]:
         )
     if v.stderr.any():
         yield (
-            f"The values are estimates. The interval of a value ({INTERVAL} standard errors to each side) contains the "
-            f"exact local value about 19 times out of 20. {unit.capitalize()}s whose intervals overlap may be in the "
-            "wrong order."
+            f"The values are estimates. The exact local value is within {INTERVAL} standard errors of a value about 19 "
+            f"times out of 20. {unit.capitalize()}s whose values are no further apart may be in the wrong order."
         )
     if v.stderr_tests is not None and v.values.any():
         share = float(np.linalg.norm(v.stderr_tests) / np.linalg.norm(v.values))

@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier, NearestCentroid, RadiusNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -44,6 +45,9 @@ def told(X, y, **settings):
         (LogisticRegression(), Nearest(5), r"Nearest(n=5)"),
         (DecisionTreeClassifier(), Kernel(0.5), "Kernel()"),
         (make_pipeline("passthrough", KNeighborsClassifier(3)), None, "KNeighborsClassifier"),
+        (NearestCentroid(), None, "NearestCentroid"),
+        (GridSearchCV(SVC(), {"C": [1]}, cv=2), None, "SVC"),
+        (BaggingClassifier(KNeighborsClassifier(3), 2), None, "KNeighborsClassifier"),
     ],
 )
 def test_what_measures_distances_is_told_once(birds, model, support, who):
@@ -58,6 +62,7 @@ def test_what_measures_distances_is_told_once(birds, model, support, who):
     [
         (make_pipeline(StandardScaler(), KNeighborsClassifier(3)), None),
         (make_pipeline(StandardScaler(), make_pipeline("passthrough", SVC())), Nearest(5)),
+        (GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": [1]}, cv=2), None),
         (KNeighborsClassifier(3, metric="cosine"), None),
         (SVC(kernel="linear"), Everything()),
         (LogisticRegression(), None),

@@ -148,7 +148,10 @@ class TestLongNames:
 
     def test_of_neighbours_are_cut_one_by_one(self, command, paths):
         (line, *_) = [line for line in command("suspects", *WHERE, "-n", 4, "-q").stdout.splitlines() if "(row" in line]
-        assert re.search(r"src/test/deep/d…ows\d\dTest.java, src/test/deep/d…ows\d\dTest.java, .*…$", line)
+        one = r"src/test/d…(\w+\.java) \(row (\d+)\)"
+        end, number, other_end, other = re.search(rf"{one}, {one}, .*…$", line).groups()
+        assert paths[int(number)].endswith(end)
+        assert paths[int(other)].endswith(other_end)
 
     @pytest.mark.parametrize(("columns", "whole"), [(60, False), (90, False), (400, True)])
     def test_have_the_room_that_the_terminal_has(self, columns, whole, monkeypatch):

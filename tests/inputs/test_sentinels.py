@@ -7,6 +7,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn import datasets
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
 from localshapley.inputs.sentinels import find_sentinels
@@ -51,6 +54,21 @@ def test_ordinary_numbers_are_not():
         assert find_sentinels(X) == []
         assert find_sentinels(pd.DataFrame(X)) == []
     assert find_sentinels(sparse.csr_matrix(rng.normal(size=(30, 3)))) == []
+
+
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame, lambda X: pd.DataFrame(X).astype(object)])
+def test_those_of_test_rows_are_told_apart(kind):
+    X, X_test = lengths()[:, None], lengths(4)[:, None]
+    X_test[3] = -999
+    [(line, _)] = find_sentinels(kind(X), kind(X_test))
+    assert "holds -999 in 1 test row, far" in line
+    X[[1, 5]] = -999
+    [(line, _)] = find_sentinels(kind(X), kind(X_test))
+    assert "holds -999 in 2 rows and 1 test row, far" in line
+    y = np.arange(60) % 2
+    model = make_pipeline(StandardScaler(), KNeighborsClassifier())
+    [note] = [n for n in ls.plan(kind(X), y, kind(X_test), y[:4], model=model).notes if "-999" in n]
+    assert line in note
 
 
 def test_values_say_so():

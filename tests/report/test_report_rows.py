@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zlib
 from base64 import b64decode
@@ -180,6 +181,9 @@ def test_names_that_are_cut_keep_both_ends_and_have_the_number_of_their_row(exac
     listed = sections["suspects"]
     heads = [column["name"] for column in listed["table"]["columns"]]
     assert [head[-6:] for head in heads if head.startswith("a_long_")] == [f"name_{i}" for i in range(len(columns))]
+    near = listed["table"]["rows"][0][heads.index("neighbours against")]
+    places = [n - 1 - paths.get_loc(name) for name in found["neighbours"].iloc[0]]
+    assert [int(number) for number in re.findall(r"\(row\xa0(\d+)\)", near)] == places
     shown = [line[0] for line in listed["table"]["rows"]]
     assert [name.partition(" ")[0][-12:] for name in shown] == [path[-12:] for path in found.index]
     assert set(shown) <= set(listed["bench"]["names"])

@@ -128,6 +128,8 @@ class TestOutcomesOfChance:
         assert len(found) > 10
         assert found.attrs["n_wrong"][0] < 700 / 8
         assert "all labels may be right" in repr(tasks.verdict(v, y, found))
+        with pytest.warns(LocalShapleyWarning, match="all labels may be right"):
+            tasks.suspects(v, y, X=X, n=3)
 
     @pytest.mark.parametrize(("n", "told"), [(10, False), (11, True)])
     def test_so_few_that_all_can_be_looked_at_bring_no_caution(self, hundred, n, told):
@@ -135,6 +137,8 @@ class TestOutcomesOfChance:
         found = found_among(v, y, list(range(n))).assign(p_wrong=0.9)
         found.attrs |= {"n_wrong": (n, 1, 20), "differ": (0.2, 0.08, 0.08)}
         assert bool(tasks.verdict(v, y, found).cautions) is told
+        found.attrs["n_suspects"] = n
+        assert bool(tasks.verdict(v, y, found[:1]).cautions) is told  # a list that is cut short
         found.attrs["differ"] = (0.2, 0.19, 0.08)
         assert not tasks.verdict(v, y, found).cautions
 

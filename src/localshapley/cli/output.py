@@ -81,7 +81,7 @@ def table_text(table: pd.DataFrame, rows: pd.Index | None = None, *, names: pd.I
     """A table for a terminal, some of its rows or all of them.
 
     Texts are cut in the middle where the terminal has no room for them. `names` are those of all rows of the file, in
-    its order: it gives the number of each row whose name is cut.
+    its order: it gives the number of each row whose name is cut, that of a neighbour, too.
     """
     import numpy as np
 
@@ -89,7 +89,11 @@ def table_text(table: pd.DataFrame, rows: pd.Index | None = None, *, names: pd.I
     shown = index_as_columns(some)
     for name in PROBABILITIES & set(shown.columns):
         shown[name] = shown[name].map(probability)
-    texts = {i: list(map(_cell, shown.iloc[:, i])) for i, kind in enumerate(shown.dtypes) if kind.kind not in "biufcmM"}
+    texts = {
+        i: [_cell(cell, names) for cell in shown.iloc[:, i]]
+        for i, kind in enumerate(shown.dtypes)
+        if kind.kind not in "biufcmM"
+    }
     ends = [""] * len(some) if names is None else [f" (row {number})" for number in names.get_indexer(some.index)]
     shown.columns = [shortened(str(_cell(name)), MOST) for name in shown.columns]
     length = _room_for(shown, texts)
@@ -108,20 +112,21 @@ def first_rows(table: pd.DataFrame, whole: bool, option: str = "", names: pd.Ind
     return f"{table_text(table[:SHOWN], names=names)}\n... and {len(table) - SHOWN:,} more; {ways}."
 
 
-def _cell(cell: Any) -> Any:
-    """A cell for a terminal: text has no control characters."""
+def _cell(cell: Any, names: pd.Index | None = None) -> Any:
+    """A cell for a terminal: text has no control characters, and the entries of a list are short."""
     if isinstance(cell, list):
-        return [printable(str(entry)) for entry in cell[:5]]
+        cell = cell[:5]
+        ends = [""] * len(cell) if names is None else [f" (row {number})" for number in names.get_indexer(cell)]
+        return [_fitting(printable(str(entry)), end, LEAST) for entry, end in zip(cell, ends, strict=True)]
     return printable(cell) if isinstance(cell, str) else cell
 
 
 def _fitting(cell: Any, end: str, length: int) -> Any:
     """A cell of so many characters: a text loses its middle, and says then how it ends; a list its last entries."""
     if isinstance(cell, list):
-        entries = [shortened(entry, LEAST) for entry in cell]
-        ends = accumulate(len(entry) + 2 for entry in entries)
+        ends = accumulate(len(entry) + 2 for entry in cell)
         fits = max(sum(at - 2 <= length for at in ends), 1)
-        return ", ".join(entries[:fits] + ["…"] * (fits < len(cell)))
+        return ", ".join(cell[:fits] + ["…"] * (fits < len(cell)))
     if not isinstance(cell, str) or len(cell) <= length:
         return cell
     return shortened(cell, length - len(end)) + end

@@ -56,7 +56,7 @@ def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
             f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
         )
     rows, test_rows = _in_one_form(rows, test_rows)
-    notes += notes_on_names(X) + notes_on_sentinels(rows)
+    notes += notes_on_names(X) + notes_on_sentinels(rows, test_rows)
     return Data(rows, labels, test_rows, test_labels, index_of(X, y), notes)
 
 

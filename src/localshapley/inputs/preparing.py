@@ -110,7 +110,7 @@ def prepare(
     X = transformer.fit_transform(tables[0])
     X_test = transformer.transform(tables[1]) if test is not None else None
     steps = [*_done(train, tables[0], columns), *columns.steps, *_about_words(columns.words, *tables)]
-    for line, code in find_sentinels(tables[0][list(columns.numbers)]):
+    for line, code in find_sentinels(*(table[list(columns.numbers)] for table in tables)):
         steps.append(f"{line}; if it stands for a gap, say so (on the command line, --na={code})")
     return Prepared(np.asarray(X, dtype=np.float64), X_test, _features(transformer, columns), steps)
 

@@ -19,56 +19,62 @@ MIN_OTHERS = 10
 """Numbers that tell what is usual in a column, at least."""
 
 
-def notes_on_sentinels(X: Any) -> list[str]:
-    """Name columns in which a number that usually stands for a gap is far from all others: its distance from the
-    nearest is larger than that between the smallest and the largest of them.
+def notes_on_sentinels(X: Any, X_test: Any = None) -> list[str]:
+    """Name columns in which a number that usually stands for a gap is far from all others, among training or test rows:
+    its distance from the nearest is larger than that between the smallest and the largest of them.
     """
-    return [f"{line}; if it stands for a gap, write NaN in its place." for line, _ in find_sentinels(X)]
+    return [f"{line}; if it stands for a gap, write NaN in its place." for line, _ in find_sentinels(X, X_test)]
 
 
-def find_sentinels(X: Any) -> list[tuple[str, int]]:
-    """What to say of each such column of an array or DataFrame, and the number; nothing of sparse ones.
+def find_sentinels(X: Any, X_test: Any = None) -> list[tuple[str, int]]:
+    """What to say of each such column of arrays or DataFrames, and the number; nothing of sparse ones.
 
     >>> find_sentinels(np.array([*range(1, 20), -999.0])[:, None])
     [('column 0 holds -999 in 1 row, far from all other numbers there (1 to 19)', -999)]
     """
     if sparse.issparse(X):
         return []
+    tables = [X] if X_test is None else [X, X_test]
     if not isinstance(X, pd.DataFrame):
-        X = np.asarray(X)
-        if X.dtype.kind not in "iuf" or not len(X):
+        tables = [np.asarray(table) for table in tables]
+        if any(table.dtype.kind not in "iuf" or not len(table) for table in tables):
             return []
-        ends = np.array([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
-        columns: list[tuple[Any, Any]] = [(i, X[:, i]) for i in np.flatnonzero(np.isin(ends, CODES).any(axis=0))]
+        ends = np.array([end.reduce(table, axis=0) for table in tables for end in (np.fmin, np.fmax)])
+        columns: list[tuple[Any, list[Any]]] = [
+            (i, [table[:, i] for table in tables]) for i in np.flatnonzero(np.isin(ends, CODES).any(axis=0))
+        ]
     else:
-        columns = [(repr(name), X.iloc[:, i]) for i, name in enumerate(X.columns)]
-        columns = [(name, cells) for name, cells in columns if _holds_numbers(cells)]
+        columns = [
+            (repr(name), [table.iloc[:, i].infer_objects() for table in tables]) for i, name in enumerate(X.columns)
+        ]
+        columns = [(name, parts) for name, parts in columns if all(map(_are_numbers, parts)) and _may_hold_codes(parts)]
     return [
-        (
-            f"column {name} holds {code} in {counted(n, 'row')}, far from all other numbers there "
-            f"({low:.6g} to {high:.6g})",
-            code,
+        (f"column {name} holds {code} in {rows}, far from all other numbers there ({low:.6g} to {high:.6g})", code)
+        for name, parts in columns
+        for code, rows, low, high in _codes_in(
+            [np.asarray(pd.Series(cells).to_numpy(dtype=np.float64, na_value=np.nan)) for cells in parts]
         )
-        for name, cells in columns
-        for code, n, low, high in _codes_in(np.asarray(pd.Series(cells).to_numpy(dtype=np.float64, na_value=np.nan)))
     ]
 
 
-def _holds_numbers(column: pd.Series) -> bool:
-    is_number = pd.api.types.is_any_real_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-    return bool(is_number) and (column.min() in CODES or column.max() in CODES)
+def _are_numbers(column: pd.Series) -> bool:
+    return bool(pd.api.types.is_any_real_numeric_dtype(column)) and not pd.api.types.is_bool_dtype(column)
 
 
-def _codes_in(numbers: Floats) -> list[tuple[int, int, float, float]]:
-    """Codes among numbers: each with how often it is there, and the smallest and largest of the others."""
-    numbers = numbers[np.isfinite(numbers)]
-    others = numbers[~np.isin(numbers, CODES)]
+def _may_hold_codes(parts: list[pd.Series]) -> bool:
+    return any(end in CODES for column in parts for end in (column.min(), column.max()))
+
+
+def _codes_in(parts: list[Floats]) -> list[tuple[int, str, float, float]]:
+    """Codes among the numbers of a column: each with where it is, and the smallest and largest of the others."""
+    numbers = np.concatenate(parts)
+    others = numbers[np.isfinite(numbers) & ~np.isin(numbers, CODES)]
     if len(others) < MIN_OTHERS:
         return []
     low, high = float(others.min()), float(others.max())
-    found = [(code, int((numbers == code).sum())) for code in CODES]
+    found = [(code, [int((part == code).sum()) for part in parts]) for code in CODES]
     return [
-        (code, n, low, high)
-        for code, n in found
-        if n >= (1 if abs(code) >= SURE_ALONE else 2) and max(low - code, code - high) > high - low > 0
+        (code, " and ".join(counted(n, ("row", "test row")[i]) for i, n in enumerate(counts) if n), low, high)
+        for code, counts in found
+        if sum(counts) >= (1 if abs(code) >= SURE_ALONE else 2) and max(low - code, code - high) > high - low > 0
     ]

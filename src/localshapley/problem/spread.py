@@ -8,6 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.neighbors import (
     KNeighborsClassifier,
     KNeighborsRegressor,
+    NearestCentroid,
     RadiusNeighborsClassifier,
     RadiusNeighborsRegressor,
 )
@@ -26,7 +27,13 @@ METRICS = ("minkowski", "euclidean", "l2", "manhattan", "cityblock", "l1", "cheb
 """Metrics in which a wide column outweighs a narrow one,"""
 KERNELS = ("rbf", "poly")
 """and kernels."""
-NEIGHBOURS = KNeighborsClassifier, KNeighborsRegressor, RadiusNeighborsClassifier, RadiusNeighborsRegressor
+NEIGHBOURS = (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    RadiusNeighborsClassifier,
+    RadiusNeighborsRegressor,
+    NearestCentroid,
+)
 MACHINES = SVC, SVR, NuSVC, NuSVR, KernelRidge
 OUTWEIGHS = "so that the first outweighs the second in every distance"
 
@@ -54,7 +61,8 @@ def note_on_spread(space: Space, support: Support, notes: list[str]) -> list[str
 
 
 def _measuring(model: object, support: Support) -> str:
-    """What measures distances in the columns as they are; empty if nothing does."""
+    """What measures distances in the columns as they are, such as within a grid search; empty if nothing does."""
+    model = getattr(model, "estimator", None) or model
     if isinstance(model, NEIGHBOURS) and model.metric in METRICS:
         return type(model).__name__
     if isinstance(model, MACHINES) and model.kernel in KERNELS:

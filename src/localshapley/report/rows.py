@@ -135,11 +135,11 @@ class Rows:
         """The index of the user's table."""
         return {"name": text(self.name), "kind": "text"}, [self.name_of(z) for z in positions]
 
-    def name_of(self, position: int) -> str:
+    def name_of(self, position: int, most: int = MAX_TEXT) -> str:
         """The name of a row, with its number in the user's table if there is too little room for the name."""
         name = text(self.ids[position], sys.maxsize)
         end = f" (row\N{NO-BREAK SPACE}{self._numbers[position]})" if self.valuation.unit == "row" else ""
-        return name if len(name) <= MAX_TEXT else shortened(name, MAX_TEXT - len(end)) + end
+        return name if len(name) <= most else shortened(name, most - len(end)) + end
 
     def images(self, positions: Ints) -> list[Column]:
         """A column of images, if the rows are images."""

@@ -133,7 +133,7 @@ def suspects(
         )[["suspicion", "p_wrong", "value", "stderr", "label", "suggested", *agreement, "neighbours"]]
     )
     if judged is not None:
-        listed.attrs["n_wrong"], listed.attrs["differ"] = judged.n_wrong, judged.differ
+        listed.attrs |= {"n_wrong": judged.n_wrong, "differ": judged.differ, "n_suspects": int(doubtful.sum())}
     if preparation:
         listed.attrs["preparation"] = preparation
     for caution in verdict(valuation, labels, listed).cautions:

@@ -150,6 +150,7 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
         sure = found[_does_harm(valuation, found) & ~agrees]
     else:
         sure = found[found["p_wrong"] > 0.5]
+    n_sure = found.attrs.get("n_suspects", len(sure))
     is_learnt = n_wrong is None or np.isfinite(n_wrong[0])
     labels = None if y is None else column("y", y, valuation)
     if labels is not None and is_regression(valuation, labels):
@@ -166,7 +167,7 @@ def verdict(valuation: Valuation, y: Any, found: pd.DataFrame) -> Verdict:
         skill=valuation.skill,
         cautions=[
             *([] if is_learnt else [NOT_LEARNT]),
-            *_cautions(valuation.skill, n_rows, len(sure), found.attrs.get("differ"), sure_of_class),
+            *_cautions(valuation.skill, n_rows, n_sure, found.attrs.get("differ"), sure_of_class),
         ],
     )
 

@@ -90,14 +90,19 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
             *rows.values(suspects["value"], suspects["stderr"]),
             *(rows.owners(places) if known else []),
             *(rows.features(places) if known else []),
-            extra(_neighbours(suspects["neighbours"])),
+            extra(_neighbours(suspects["neighbours"], rows)),
         ]
     )
 
 
-def _neighbours(found: pd.Series) -> Column:
+def _neighbours(found: pd.Series, rows: Rows) -> Column:
     """A column of lists of names."""
-    return {"name": "neighbours against", "kind": "text"}, [", ".join(text(name, FEW) for name in ids) for ids in found]
+
+    def named(ids: list[Any]) -> str:
+        places = rows.ids.get_indexer(pd.Index(ids)).tolist() if rows.ids.is_unique else [-1] * len(ids)
+        return ", ".join(text(x, FEW) if z < 0 else rows.name_of(z, FEW) for x, z in zip(ids, places, strict=True))
+
+    return {"name": "neighbours against", "kind": "text"}, list(map(named, found))
 
 
 def _decisions(n: int) -> Column:

@@ -1,7 +1,7 @@
 """Small runs of everything give what they gave before: a redesign changes no bit.
 
-Where the linear algebra, NumPy or another package computes with other instructions, last bits may differ, and only
-they: exact runs keep even these wherever our own kernels make their scores.
+On another processor the linear algebra, NumPy, PyTorch and the compiler use other instructions. Last bits may differ
+then, and only they: exact runs keep even these wherever our own kernels add up in one order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from golden.environment import environment
-from golden.runs import NEED_TORCH, ROUNDED, RUNS, result_of
+from golden.runs import NEED_TORCH, REASSOCIATED, ROUNDED, RUNS, result_of
 
 pytestmark = pytest.mark.quick
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "golden.json").read_text(encoding="utf-8"))
@@ -29,25 +29,26 @@ def test_a_run_gives_what_it_gave(name):
     if environment() == GOLDEN["environment"] or is_exact(name):
         assert found == expected
     else:
-        assert_same_up_to_rounding(found, expected)
+        # float32 of PyTorch, through some epochs of training: 3e-6 between processors with and without AVX-512
+        assert_same_up_to_rounding(found, expected, 2e-5 if name in NEED_TORCH else 1e-9)
 
 
 def is_exact(name):
-    """Whether nothing but our own kernels made a run's numbers, without drawing."""
+    """Whether nothing but our own kernels made a run's numbers, without drawing, and in one order of sums."""
     run = GOLDEN["runs"][name]
-    return name not in NEED_TORCH | ROUNDED and "cost" in run and not _numbers(run["stderr"]).any()
+    return name not in NEED_TORCH | ROUNDED | REASSOCIATED and "cost" in run and not _numbers(run["stderr"]).any()
 
 
-def assert_same_up_to_rounding(found, expected):
-    """All that is said and counted is the same, and numbers are to nine digits of the largest."""
+def assert_same_up_to_rounding(found, expected, close):
+    """All that is said and counted is the same, and numbers are as `close` as a share of the largest."""
     assert found.keys() == expected.keys()
     for key, was in expected.items():
         if key in NUMBERS and was is not None:
             largest = np.abs(_numbers(was)).max(initial=0)
-            np.testing.assert_allclose(_numbers(found[key]), _numbers(was), rtol=0, atol=1e-9 * largest, err_msg=key)
+            np.testing.assert_allclose(_numbers(found[key]), _numbers(was), rtol=0, atol=close * largest, err_msg=key)
         elif key in DIGESTED and was is not None:
             for now, before in zip(found[key], was, strict=True):  # digests of single precision, with their sizes
-                assert now[1:] == pytest.approx(before[1:], rel=1e-6), key
+                assert now[1:] == pytest.approx(before[1:], rel=max(1e-6, close)), key
         else:
             assert found[key] == was, key
 
@@ -58,4 +59,4 @@ def _numbers(texts):
 
 def test_every_run_has_a_result():
     assert set(GOLDEN["runs"]) == set(RUNS)
-    assert set(RUNS) >= NEED_TORCH | ROUNDED
+    assert set(RUNS) >= NEED_TORCH | ROUNDED | REASSOCIATED

@@ -128,6 +128,8 @@ def table(X: Any) -> Any:
     if sparse.issparse(X):
         return sparse.csr_matrix(X)
     if isinstance(X, pd.DataFrame):
+        if (X.dtypes == "Int64").any() and all(map(pd.api.types.is_numeric_dtype, X.dtypes)):
+            return X.astype(float)  # scikit-learn's array of nullable columns is read-only, and some models write to it
         return X.astype(float) if (X.dtypes == "bool").all() else X
     X = np.asarray(X)
     return X.astype(float) if X.dtype == object else X

@@ -141,8 +141,9 @@ class TestLabels:
             summarise(v, X, y=mended(n))
 
     def test_any_number_of_them_where_the_rows_are_known(self, v):
-        with pytest.warns(ls.LocalShapleyWarning, match="^90 labels changed since"):
+        with pytest.warns(ls.LocalShapleyWarning) as told:  # so many others look like outcomes of chance, too
             ls.tasks.suspects(v, mended(90), X=X, n=5)
+        assert [str(warning.message)[:23] for warning in told] == ["90 labels changed since", "all labels may be right"]
 
     def test_changed_and_in_another_order(self, v):
         with pytest.warns(ls.LocalShapleyWarning) as told:

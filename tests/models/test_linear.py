@@ -321,6 +321,12 @@ class TestLeastSquares:
         data = X, np.array([1.0, 5.0, -2.0, 4.0]), X[:3] + 0.5, np.zeros(3)
         assert_same(LinearRegression(), data, sizes=(1, 4))
 
+    def test_columns_that_are_constant_within_a_coalition(self):
+        """Their mean rounds otherwise than they do, and what is left must not pass for a column."""
+        X = np.array([[0.0], [0.25], [0.0], [0.0], [-0.5]])
+        data = X, np.array([-2.3, 0.7, 0.2, -0.4, -0.1]), np.array([[0.25], [3.0]]), np.array([0.5, 1.0])
+        assert_same(LinearRegression(), data, sizes=(2, 5), n_tests=2)
+
 
 class TestRidgeClassifier:
     @pytest.mark.parametrize("weight", [None, "balanced", {0: 1, 1: 2, 2: 0.3}], ids=str)

@@ -302,6 +302,12 @@ def gather_rows(members: Indices, X: Floats, centred: bool, out: Floats, mean: F
             mean[a] += out[i, a]
     for a in range(p):
         mean[a] /= k
+        # The mean of equal numbers is exact: what rounding leaves of them would be the whole of a column to a solver.
+        i = 1
+        while i < k and out[i, a] == out[0, a]:
+            i += 1
+        if i == k:
+            mean[a] = out[0, a]
     for i in range(k):
         for a in range(p):
             out[i, a] -= mean[a]

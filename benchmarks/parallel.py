@@ -30,7 +30,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.store import Store
+from localshapley.engine.store import Store
 
 
 class SlowTree(DecisionTreeClassifier):

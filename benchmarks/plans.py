@@ -32,7 +32,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley import planning
-from localshapley.methods.forecast import until_target
+from localshapley.engine.forecast import until_target
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 import localshapley as ls
-from localshapley.engine import Played
-from localshapley.engine import play as play_games
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import RunResult
+from localshapley.engine.loop import play as play_games
 from localshapley.methods import read_settings
 from localshapley.models.utility import as_trainer
-from localshapley.workers import Bench
 
-LIMITS = ("max_batch", "seconds_here", "seconds_away", "memory", "clock")
+LIMITS = ("max_batch", "seconds_here", "seconds_away", "store", "clock")
 
 
 def play(
@@ -23,13 +23,16 @@ def play(
     method: Any = "exact",
     n_jobs: int | None = None,
     **more: Any,
-) -> Played:
-    """`ls.shapley` with limits of the bench, and a clock, of one's own (`LIMITS`)."""
+) -> RunResult:
+    """`ls.shapley` with limits of the executor, and a clock, of one's own (`LIMITS`)."""
     limits = {name: more.pop(name) for name in LIMITS if name in more}
     settings = read_settings(method, **more)
     graph = ls.SupportGraph(supports, n_players)
     graph = graph.of_everyone() if settings.method.plays_all else graph
-    return play_games(graph, Bench(as_trainer(utility, n_jobs), **limits), settings)
+    executor = Executor(
+        as_trainer(utility, n_jobs), max_seconds=settings.max_seconds, on_interrupt=settings.on_interrupt, **limits
+    )
+    return play_games(graph, executor, settings)
 
 
 class Timed:

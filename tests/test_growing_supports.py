@@ -54,6 +54,19 @@ def test_the_budget_says_stop_and_counts_all_trainings():
     assert v.cost.trainings + used <= 1200
 
 
+def test_with_a_store_the_same_call_trains_nothing(tmp_path):
+    settings = {"model": ls.models.Estimator(Ridge(0.01)), "support": "auto", "budget": 1200}
+    alone = ls.value(*DATA, **settings)
+    with ls.Store(tmp_path / "run.db", fastest=0) as store:
+        first, again = (ls.value(*DATA, **settings, store=store) for _ in range(2))
+    assert again.cost.trainings == 0
+    assert "; " in noted(again)
+    assert ", 0 trainings)" in noted(again)
+    for found in (first, again):
+        assert found.support == alone.support
+        np.testing.assert_array_equal(found.values, alone.values)
+
+
 def test_too_many_rows_to_measure_are_told():
     v = ls.value(*DATA, model=Ridge(0.01), support="auto", budget=400)
     assert "would take over 100 trainings" in noted(v)

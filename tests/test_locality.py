@@ -85,6 +85,51 @@ class TestLocalityGap:
         assert (one.local == two.local).all()
         assert one.gap != ls.locality_gap(*SMALL, **arguments, seed=1).gap
 
+    def test_with_a_store_the_same_call_trains_nothing_and_finds_the_same(self, tmp_path):
+        arguments = {"model": DecisionTreeClassifier(random_state=0), "support": Nearest(3), "budget": 200}
+        alone = ls.locality_gap(*SMALL, **arguments)
+        with ls.Store(tmp_path / "run.db", fastest=0) as store:
+            first, again = (ls.locality_gap(*SMALL, **arguments, store=store) for _ in range(2))
+        assert 0 < first.trainings < alone.trainings  # what several permutations meet is trained once
+        assert again.trainings == 0
+        for found in (first, again):
+            assert (found.gap, found.gap_stderr, found.noise) == (alone.gap, alone.gap_stderr, alone.noise)
+            assert (found.local == alone.local).all()
+            assert (found.global_ == alone.global_).all()
+
+    def test_ctrl_c_returns_what_the_permutations_so_far_show(self):
+        def interrupt(done, total):
+            if done > 60:
+                raise KeyboardInterrupt
+
+        arguments = {"model": DecisionTreeClassifier(random_state=0), "support": Nearest(3), "on_interrupt": "return"}
+        each = 19  # coalitions of a permutation
+        part = ls.locality_gap(*SMALL, **arguments, budget=200, progress=interrupt)
+        n = part.permutations
+        assert n in (3, 4)  # the last batch may have finished one
+        assert part.notes[-1] == f"only {n} of 10 permutations were walked: interrupted."
+        few = ls.locality_gap(*SMALL, **arguments, budget=n * each + 1)
+        assert (part.gap, part.gap_stderr) == (few.gap, few.gap_stderr)
+        with pytest.raises(KeyboardInterrupt):
+            ls.locality_gap(*SMALL, **arguments | {"on_interrupt": "raise"}, budget=200, progress=interrupt)
+
+        def at_once(done, total):
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):  # nothing is known yet
+            ls.locality_gap(*SMALL, **arguments, budget=200, progress=at_once)
+
+    def test_when_time_is_up_two_permutations_are_finished(self):
+        arguments = {"model": DecisionTreeClassifier(random_state=0), "support": Nearest(3), "budget": 200}
+        part = ls.locality_gap(*SMALL, **arguments, max_seconds=1e-9)
+        assert part.permutations == 2
+        assert part.notes[-1].startswith("only 2 of 10 permutations were walked: ")
+        assert part.notes[-1].endswith("(limit 1e-09 s).")
+        assert part.gap == ls.locality_gap(*SMALL, **arguments | {"budget": 2 * 19 + 1}).gap
+        for wrong, message in (({"max_seconds": 0}, "max_seconds must be"), ({"on_interrupt": "stop"}, "on_interrupt")):
+            with pytest.raises(ls.InvalidArgumentError, match=message):
+                ls.locality_gap(*SMALL, **arguments, **wrong)
+
     def test_the_budget_is_kept_and_the_least_one_is_named(self):
         arguments = {"model": DecisionTreeClassifier(), "support": Given([[0, 1, 2], [0, 1, 2], [4, 5]])}
         least = 2 * (10 + 3 + 2) + 1

@@ -50,6 +50,17 @@ def test_estimates_agree_with_exact_values(games):
         assert "8 games of training nodes" in repr(found)
 
 
+def test_with_a_store_the_same_call_trains_nothing_and_time_ends_it(tmp_path):
+    with ls.Store(tmp_path / "run.db", fastest=0) as store:
+        first, again = (ls.locality_gap_nodes(*NODES, **NETWORKS, budget=500, store=store) for _ in range(2))
+    assert first.trainings > 0
+    assert again.trainings == 0
+    assert again.gap == first.gap
+    part = ls.locality_gap_nodes(*NODES, **NETWORKS, budget=500, max_seconds=1e-9)
+    assert part.permutations == 2 < first.permutations
+    assert "permutations were walked: " in part.notes[-1]
+
+
 def test_bad_arguments():
     for wrong, message in (
         ({"n_tests": 0}, "n_tests must be"),

@@ -14,10 +14,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 import naive
-from localshapley.methods.forecast import Forecast
+from localshapley.engine.executor import Executor
+from localshapley.engine.forecast import Forecast
 from localshapley.models.utility import as_trainer
 from localshapley.supports import Everything, Given, Nearest, Random
-from localshapley.workers import Bench
 from playing import Timed
 
 SUPPORTS = [[0, 3, 11], [3, 4], [11, 3, 9, 0], [], [4, 3]]
@@ -85,8 +85,8 @@ class TestPlan:
 
     def test_the_time_of_a_training_is_measured(self):
         game = Timed(lambda coalition, tests: [float(len(coalition)) for _ in tests], 0.02)
-        bench = Bench(as_trainer(game), clock=game.clock)
-        assert bench.pace(ls.SupportGraph([range(10)]), seed=0) == pytest.approx(0.02)
+        executor = Executor(as_trainer(game), clock=game.clock)
+        assert executor.pace(ls.SupportGraph([range(10)]), seed=0) == pytest.approx(0.02)
 
     @pytest.mark.parametrize("stalled", [1, 2, 7])
     def test_a_moment_in_which_the_machine_did_something_else_does_not_count(self, stalled):
@@ -97,8 +97,8 @@ class TestPlan:
             game.now += 0.3 * (next(calls) == stalled)
             return game(coalition, tests)
 
-        bench = Bench(as_trainer(stalling), clock=game.clock)
-        assert bench.pace(ls.SupportGraph([range(10)]), seed=0) == pytest.approx(0.001)
+        executor = Executor(as_trainer(stalling), clock=game.clock)
+        assert executor.pace(ls.SupportGraph([range(10)]), seed=0) == pytest.approx(0.001)
 
     def test_what_cannot_be_told_is_said(self):
         arguments = {**self.arguments, "model": DecisionTreeClassifier(), "support": Everything(), "tol": 0.3}

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from localshapley.api import shapley, value
     from localshapley.choosing import Pruning, Selection, prune, select
     from localshapley.clean import CleanClassifier, CleanRegressor
+    from localshapley.engine.store import Store
+    from localshapley.engine.store_file import StoreError
     from localshapley.errors import (
         InvalidArgumentError,
         LocalShapleyError,
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from localshapley.locality import LocalityGap, locality_gap
     from localshapley.nodes import locality_gap_nodes, value_nodes
     from localshapley.planning import Plan, plan
-    from localshapley.store import Store, StoreError
     from localshapley.updating import update
     from localshapley.valuation import Cost, History, Valuation, load
     from localshapley.warming import warm_up
@@ -42,8 +43,8 @@ _HOME = {
     "Plan": "planning",
     "Pruning": "choosing",
     "Selection": "choosing",
-    "Store": "store",
-    "StoreError": "store",
+    "Store": "engine.store",
+    "StoreError": "engine.store_file",
     "SupportGraph": "games",
     "TooLargeError": "errors",
     "TrainingError": "errors",

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from localshapley.engine import solve
+from localshapley.engine.loop import solve
+from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.model import unseeded
@@ -17,11 +18,10 @@ from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility, as_trainer
 from localshapley.problem.base import Problem
+from localshapley.problem.contents import Contents, contents_by_name
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
-from localshapley.store.contents import Contents, contents_by_name
-from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
 from localshapley.valuation.record import recorded
@@ -178,7 +178,7 @@ def value(
             progress=progress,
             in_parts=True,
         )
-        problem, settings = pose_with(settings_for(seed), support, posed)
+        problem, settings = pose_with(settings_for(seed), support, posed, store)
         problem.check_seeds(seeds)
         return solve(problem, settings, store, origin=problem.origin if per_test else None)
 

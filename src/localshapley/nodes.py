@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.engine import solve
+from localshapley.engine.loop import solve
+from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
-from localshapley.locality.gap import LocalityGap, check_sizes, measure
+from localshapley.locality.gap import LocalityGap, check_limits, measure
 from localshapley.locality.growing import AUTO, pose_with
 from localshapley.methods import Method, read_settings
 from localshapley.models.graph_model import GraphModel
 from localshapley.problem.nodes import pose_nodes
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
-from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
 from localshapley.valuation.record import recorded
@@ -118,7 +118,7 @@ def value_nodes(
         seed=seed,
         apart=per_test,
     )
-    problem, settings = pose_with(settings, support, posed)
+    problem, settings = pose_with(settings, support, posed, store)
     found, reach = solve(problem, settings, store), problem.reach
     return replace(
         found,
@@ -146,6 +146,9 @@ def locality_gap_nodes(
     budget: int = 20_000,
     seed: int = 0,
     progress: ProgressSetting = None,
+    max_seconds: float | None = None,
+    store: StoreSetting = None,
+    on_interrupt: str = "raise",
 ) -> LocalityGap:
     """Estimate how far the local values of nodes are from the global ones, on a sample of test nodes.
 
@@ -154,7 +157,7 @@ def locality_gap_nodes(
 
     Parameters
     ----------
-    adjacency, X, y, train, test, model, support, games, graph, device, score, empty, seed, progress
+    adjacency, X, y, train, test, model, support, games, graph, device, score, empty, seed, progress, store
         As in `value_nodes`. With ``games="train"`` games of training nodes are sampled, and a global value is that of
         the same scores when all training nodes play in each of them.
     n_tests : int, default=20
@@ -162,6 +165,8 @@ def locality_gap_nodes(
     budget : int, default=20000
         Maximum number of trainings. A permutation takes one for each training node and one for each node of a sampled
         support; at least two permutations are needed.
+    max_seconds, on_interrupt
+        As in `locality_gap`.
 
     Returns
     -------
@@ -175,7 +180,7 @@ def locality_gap_nodes(
     >>> ls.locality_gap_nodes(path, X, y, train=[0, 1, 2, 4], test=[3, 5], device="cpu", budget=100).permutations
     12
     """
-    check_sizes(n_tests, budget)
+    check_limits(n_tests, budget, max_seconds, on_interrupt)
     problem = pose_nodes(
         adjacency,
         X,
@@ -191,4 +196,6 @@ def locality_gap_nodes(
         empty=empty,
         seed=seed,
     )
-    return measure(problem, n_tests, budget, seed, progress)
+    return measure(
+        problem, n_tests, budget, seed, progress, store=store, max_seconds=max_seconds, on_interrupt=on_interrupt
+    )

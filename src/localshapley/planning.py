@@ -12,17 +12,17 @@ from localshapley.api import shared_out
 from localshapley.arrays import Ints
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import announcing_compilation
+from localshapley.engine.executor import Executor
+from localshapley.engine.forecast import Forecast, until_target, what_is_faster
+from localshapley.engine.run_store import StoreSetting
 from localshapley.locality.growing import pose_with
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
-from localshapley.methods.forecast import Forecast, until_target, what_is_faster
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
-from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.wording import duration, in_words, kinds
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -230,13 +230,13 @@ def plan(
     )
     problem, settings = pose_with(settings, support, posed)
     problem.check_seeds(seeds)
-    graph, bench = problem.graph, Bench(problem.trainer)
+    graph, executor = problem.graph, Executor(problem.trainer)
     settings.check_room(graph)
     with announcing_compilation(progress):
-        run = settings.method.start(graph, bench, settings)
+        run = settings.method.start(graph, executor, settings)
         levels = count_levels(graph, seed=seed)
-        seconds = bench.pace(graph, seed)
-        target = until_target(run, graph, bench, settings)
+        seconds = executor.pace(graph, seed)
+        target = until_target(run, graph, executor, settings)
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
     longest = max(longest, 0.0 if target is None or target.seconds is None else target.seconds)
     return Plan(
@@ -255,7 +255,7 @@ def plan(
         first_look=min(levels.lsmr, run.first_look),
         seconds_per_training=seconds,
         target=target,
-        faster=what_is_faster(run, graph, bench, settings) if longest > 60 else "",
+        faster=what_is_faster(run, graph, executor, settings) if longest > 60 else "",
         model=problem.model,
         score=problem.score,
         support=problem.support,

@@ -10,7 +10,9 @@ from scipy import sparse
 from sklearn.base import is_classifier
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets, singles
-from localshapley.engine import solve
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import solve
+from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.data import known_table
@@ -26,13 +28,11 @@ from localshapley.problem.base import RowsProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
-from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
 from localshapley.valuation.columns import check_valuation, n_rows_of
 from localshapley.valuation.matching import find, find_rows
 from localshapley.valuation.record import recorded
-from localshapley.workers import Bench
 
 
 @recorded
@@ -273,7 +273,7 @@ def _to_play(known: Known, valuation: Valuation, before: Origin, problem: RowsPr
         return plain
     if settings.tol is None and before.draws > 0:
         rest = known.rest()
-        first = method.start(rest, Bench(problem.trainer), settings)
+        first = method.start(rest, Executor(problem.trainer), settings)
         if not first.samples:
             return plain
         budget = before.draws * n_played / _tests_per_training(rest, settings.seed)

@@ -17,6 +17,7 @@ from localshapley.baselines import knn_shapley, threshold_knn_shapley
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.exact import count_distinct
 from localshapley.compiling import Stopwatch
+from localshapley.engine.store import Store
 from localshapley.errors import unknown_name
 from localshapley.estimate.tuning import QUICK
 from localshapley.games import SupportGraph
@@ -27,7 +28,6 @@ from localshapley.models.fixed import Fixed
 from localshapley.models.trainer import Trained, Trainer
 from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.store import Store
 from localshapley.supports import Everything, Nearest
 
 N_ROWS, MANY = 40, 100

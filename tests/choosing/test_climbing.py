@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 import localshapley as ls
 from localshapley.choosing.climbing import Climb, Descent
-from localshapley.choosing.training import Trainings
+from localshapley.engine.executor import Executor
 from localshapley.models.utility import as_trainer
-from localshapley.workers import Bench
 from tests import naive
 
 pytestmark = pytest.mark.quick
@@ -20,26 +19,25 @@ SUPPORTS = [[0, 1, 2], [1, 2], [2, 1], [2, 3, 4, 5], [], [0, 5], [6]]
 supports = st.lists(st.lists(st.integers(0, 6), unique=True, max_size=5), min_size=1, max_size=6)
 
 
-def climb_of(supports, utility, n_players=7, **bench):
-    trainings = Trainings(Bench(as_trainer(utility), **bench))
-    return trained(Climb(ls.SupportGraph(supports, n_players), trainings)), trainings
+def climb_of(supports, utility, n_players=7, **limits):
+    executor = Executor(as_trainer(utility), **limits)
+    return trained(Climb(ls.SupportGraph(supports, n_players), executor), executor), executor
 
 
-def trained(climb):
-    for _ in climb.train():
-        pass
+def trained(climb, executor):
+    assert executor.drain(climb.train(), may_stop=lambda: False) == ""
     return climb
 
 
 @given(supports=supports, seed=st.integers(0, 99), path=st.permutations(range(7)))
 def test_gains_and_utility_are_right_after_every_step(supports, seed, path):
     v = naive.rough_utility(seed)
-    climb, _ = climb_of(supports, naive.as_utility(v))
+    climb, executor = climb_of(supports, naive.as_utility(v))
     members = set()
     for step in [None, *path]:
         if step is not None:
             climb.take(step)
-            trained(climb)
+            trained(climb, executor)
             members.add(step)
         now = naive.taught(supports, v, members)
         assert climb.utility == pytest.approx(now)
@@ -49,22 +47,22 @@ def test_gains_and_utility_are_right_after_every_step(supports, seed, path):
 
 def test_a_step_trains_the_games_of_its_player_alone_and_each_coalition_once():
     game = naive.HashedGame("rough", 7, len(SUPPORTS))
-    climb, trainings = climb_of(SUPPORTS, game)
-    assert len(game.trained) == len(set(game.trained)) == trainings.n == 8  # no row, and each row alone
+    climb, executor = climb_of(SUPPORTS, game)
+    assert len(game.trained) == len(set(game.trained)) == executor.counts.trainings == 8  # no row, and each row alone
     game.trained.clear()
     climb.take(2)
     pending = climb.pending.coalitions
     assert {tuple(pending.coalition(c)) for c in range(len(pending))} == {(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)}
-    trained(climb)
+    trained(climb, executor)
     assert len(game.trained) == 5
-    assert trainings.draws == sum(map(len, SUPPORTS)) + len(SUPPORTS) + 7
+    assert executor.counts.draws == sum(map(len, SUPPORTS)) + len(SUPPORTS) + 7
 
 
 def test_small_pieces_make_no_difference():
     def gains(size):
-        climb, _ = climb_of(SUPPORTS, naive.HashedGame("rough", 7, 7), max_batch=size)
+        climb, executor = climb_of(SUPPORTS, naive.HashedGame("rough", 7, 7), max_batch=size)
         climb.take(1)
-        return trained(climb).gains
+        return trained(climb, executor).gains
 
     assert (gains(1) == gains(1000)).all()
 
@@ -83,8 +81,10 @@ def test_a_lowered_start_is_the_worst_row_alone_but_no_higher_than_before():
 def test_a_descent_measures_what_changes_as_players_go(supports, seed, path, n):
     v = naive.rough_utility(seed)
     descent = Descent(ls.SupportGraph(supports, 7), np.array(path[:n]))
-    trainings = Trainings(Bench(as_trainer(naive.as_utility(v))))
-    start, changes = descent.changes(np.concatenate(list(trainings.work_off(descent.wanted.coalitions))))
+    scores = [np.empty(0)]
+    for _ in descent.wanted.score(Executor(as_trainer(naive.as_utility(v))), scores):
+        pass
+    start, changes = descent.changes(np.concatenate(scores))
     taught = [naive.taught(supports, v, path[k:]) for k in range(n + 1)]
     assert start == pytest.approx(taught[0])
     assert changes == pytest.approx(np.diff(taught), abs=1e-9)

@@ -20,6 +20,7 @@ import localshapley as ls
 from localshapley.choosing.close import Close
 from localshapley.choosing.harm import harmless
 from localshapley.choosing.selecting import _in_balance
+from localshapley.engine.pieces import train_in_parts
 from localshapley.problem.posing import pose
 from localshapley.supports import Nearest
 from tests import naive
@@ -178,12 +179,13 @@ class TestSelect:
         assert one.order.tolist() != ls.select(*DATA, model="knn", seed=2).order.tolist()
         sent = []
 
-        def train(bench, some):
-            sent.append(len(some))
-            return bench.trainer.train(some)
+        def train(jobs, trainer):
+            for index, *job in jobs:
+                sent.append(len(job[0]))
+                yield index, train_in_parts(trainer, *job)
 
-        monkeypatch.setattr("localshapley.workers.pieces.Pace.learn", slow)
-        monkeypatch.setattr("localshapley.workers.Bench.train", train)
+        monkeypatch.setattr("localshapley.engine.pieces.Pace.learn", slow)
+        monkeypatch.setattr("localshapley.engine.executor.train_in_processes", train)
         plain = ls.models.Estimator(KNeighborsClassifier())
         two = ls.select(*DATA, model=plain, seed=1, n_jobs=2)
         assert one.order.tolist() == two.order.tolist()
@@ -319,6 +321,40 @@ class TestLimits:
         assert sorted(part.order) == list(range(40))
         with pytest.raises(KeyboardInterrupt):
             ls.select(*DATA, model="tree", progress=interrupt)
+
+    @pytest.mark.parametrize("choose", [ls.select, ls.prune])
+    def test_with_a_store_the_same_call_trains_nothing_and_finds_the_same(self, choose, tmp_path):
+        alone = choose(*DATA, model=TREE)
+        with ls.Store(tmp_path / "run.db", fastest=0) as store:
+            first, again = (choose(*DATA, model=TREE, store=store) for _ in range(2))
+        assert 0 < first.cost.trainings <= alone.cost.trainings  # steps of wider supports meet again in narrower ones
+        assert again.cost.trainings == 0
+        assert again.cost.stored == again.cost.distinct == alone.cost.trainings
+        for found in (first, again):
+            assert found.order.tolist() == alone.order.tolist()
+            np.testing.assert_array_equal(found.gains, alone.gains)
+            np.testing.assert_array_equal(found.worth, alone.worth)
+
+    def test_an_interrupted_call_goes_on_from_its_store(self, tmp_path):
+        def interrupt(done, total):
+            if done == 3:
+                raise KeyboardInterrupt
+
+        with ls.Store(tmp_path / "run.db", fastest=0) as store:
+            part = ls.select(*DATA, model=TREE, progress=interrupt, on_interrupt="return", store=store)
+            whole = ls.select(*DATA, model=TREE, store=store)
+        assert part.stopped == "interrupted"
+        assert whole.cost.stored >= part.cost.trainings
+        assert whole.order.tolist() == ls.select(*DATA, model=TREE).order.tolist()
+
+    def test_a_budget_is_the_same_with_a_store_and_without(self, tmp_path):
+        budget = ls.select(*DATA, model=TREE).cost.trainings - 20
+        alone = ls.select(*DATA, model=TREE, budget=budget)
+        with ls.Store(tmp_path / "run.db", fastest=0) as store:
+            runs = [ls.select(*DATA, model=TREE, budget=budget, store=store) for _ in range(2)]
+        for found in runs:
+            assert (found.stopped, found.n_gained) == (alone.stopped, alone.n_gained)
+            assert found.order.tolist() == alone.order.tolist()
 
     def test_a_budget_leaves_what_is_needed_to_measure_losses(self):
         whole = ls.prune(iris.X, iris.y, model="tree", cv=5)

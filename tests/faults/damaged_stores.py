@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.store.replay import Replay
+from localshapley.engine.run_store import RunStore
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from faults.batches import main
@@ -123,19 +123,19 @@ def _outcome(path: Path, expected: ls.Valuation, what: str, later: bytes | None 
 @contextmanager
 def _harmed(path: Path, content: bytes | None) -> Iterator[None]:
     """Replace the file of an open store, if it is to be, each time a run has looked into it."""
-    sound_lookup = Replay.lookup
+    sound_look_up = RunStore.look_up
 
-    def lookup(replay: Replay, coalitions: Any) -> Any:
-        found = sound_lookup(replay, coalitions)
+    def look_up(store: RunStore, coalitions: Any) -> Any:
+        found = sound_look_up(store, coalitions)
         path.write_bytes(content)
-        replay._store._file.disconnect()
+        store._store._file.disconnect()
         return found
 
-    Replay.lookup = sound_lookup if content is None else lookup
+    RunStore.look_up = sound_look_up if content is None else look_up
     try:
         yield
     finally:
-        Replay.lookup = sound_lookup
+        RunStore.look_up = sound_look_up
 
 
 def _change(path: Path, statement: str) -> None:

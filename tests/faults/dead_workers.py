@@ -19,10 +19,10 @@ import numpy as np
 from joblib import parallel_config
 
 import localshapley as ls
-from localshapley.engine import play
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import play
 from localshapley.methods import read_settings
 from localshapley.problem.posing import pose
-from localshapley.workers import Bench
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from faults.batches import main
@@ -74,8 +74,8 @@ class Killer:
 def value(folder: str, n_jobs: int, progress: Any = False) -> np.ndarray:
     """Values of a run whose pieces are small."""
     problem = pose(X, Y, X_TEST, Y_TEST, model=Signing(folder), support=ls.supports.Nearest(7), n_jobs=n_jobs)
-    bench = Bench(problem.trainer, max_batch=8)
-    return play(problem.graph, bench, read_settings("exact", progress=progress)).values
+    executor = Executor(problem.trainer, max_batch=8)
+    return play(problem.graph, executor, read_settings("exact", progress=progress)).values
 
 
 @cache

@@ -26,11 +26,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 import localshapley as ls
-from localshapley.engine import play
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import play
+from localshapley.engine.run_store import opened
 from localshapley.methods import read_settings
 from localshapley.problem.posing import pose
-from localshapley.store.replay import opened
-from localshapley.workers import Bench
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from faults.batches import main
@@ -94,12 +94,12 @@ def value(method: str, path: Path | None, n_jobs: int, told: Callable[[], None] 
     problem = pose(X, Y, X_TEST, Y_TEST, model=Means(), support=ls.supports.Nearest(7), n_jobs=n_jobs)
     settings = read_settings(method, **({"budget": 600} if method == "sample" else {}))
     store = None if path is None else ls.Store(path, fastest=0)
-    with opened(store, problem.contents) as memory:
-        bench = Bench(problem.trainer, memory)
-        if memory is not None and told is not None:
-            memory.keep = _then(memory.keep, told)  # type: ignore[method-assign]
-            bench = Bench(problem.trainer, memory, seconds_here=0.002, seconds_away=0.002)
-        played = play(problem.graph, bench, settings)
+    with opened(store, problem.contents) as known:
+        executor = Executor(problem.trainer, known)
+        if known is not None and told is not None:
+            known.keep = _then(known.keep, told)  # type: ignore[method-assign]
+            executor = Executor(problem.trainer, known, seconds_here=0.002, seconds_away=0.002)
+        played = play(problem.graph, executor, settings)
     if store is not None:
         store.close()
     return np.stack([played.values, played.stderr])

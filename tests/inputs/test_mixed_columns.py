@@ -10,7 +10,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import localshapley as ls
 from localshapley.inputs.data import numbers_in
-from localshapley.store.contents import digest_rows
+from localshapley.problem.contents import digest_rows
 
 pytestmark = pytest.mark.quick
 RNG = np.random.default_rng(0)

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import localshapley as ls
 import naive
+from localshapley.engine.executor import Executor
 from localshapley.estimate.crossfit import CrossFit
 from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.methods import Auto, Sample, read_settings
 from localshapley.methods.sample import SampleRun
 from localshapley.models.utility import as_trainer
 from localshapley.problem.posing import pose
-from localshapley.workers import Bench
 from playing import play
 
 N = 9
@@ -212,8 +212,8 @@ class TestAgainstTheFormulas:
     @pytest.mark.parametrize("seed", range(4))
     def test_values_of_each_fold(self, seed):
         supports = unequal_supports((3, 4, 6, 7, 7, 8), 12, seed)
-        bench = Bench(as_trainer(naive.HashedGame("smooth", 12, 6)))
-        run = SampleRun(ls.SupportGraph(supports, 12), bench, read_settings("sample", seed=seed), "sample")
+        executor = Executor(as_trainer(naive.HashedGame("smooth", 12, 6)))
+        run = SampleRun(ls.SupportGraph(supports, 12), executor, read_settings("sample", seed=seed), "sample")
         list(run.begin())
         sharp = Tuning(max_steps=500, nearness_steps=500, precision=1e-24)
         learnt = None  # where a fit starts makes no difference in the end
@@ -229,8 +229,8 @@ class TestAgainstTheFormulas:
 
     def test_a_fit_starts_where_another_ended(self):
         supports = unequal_supports((9, 9, 10, 10), 14, 0)
-        bench = Bench(as_trainer(naive.HashedGame("smooth", 14, 4)))
-        run = SampleRun(ls.SupportGraph(supports, 14), bench, read_settings("sample", seed=0), "sample")
+        executor = Executor(as_trainer(naive.HashedGame("smooth", 14, 4)))
+        run = SampleRun(ls.SupportGraph(supports, 14), executor, read_settings("sample", seed=0), "sample")
         list(run.begin())
         for draws in (80, 200):
             assert run.draw_round(draws, 1000)
@@ -250,7 +250,7 @@ class TestSettings:
         trainer, graph = as_trainer(naive.HashedGame("smooth", 14, 2)), ls.SupportGraph([range(12), range(2, 14)], 14)
 
         def chosen(how, **goal):
-            return how.start(graph, Bench(trainer), read_settings("sample", **(goal or {"tol": 0.5}))).tuning
+            return how.start(graph, Executor(trainer), read_settings("sample", **(goal or {"tol": 0.5}))).tuning
 
         assert chosen(method()) is TUNED
         trainer.is_quick = True
@@ -289,7 +289,7 @@ class TestSettings:
         graph = ls.SupportGraph([range(30), range(10, 40)], 40)
         trainer = as_trainer(naive.HashedGame("smooth", 40, 2))
         run = SampleRun(
-            graph, Bench(trainer), read_settings("sample", tol=0.01), "sample", Tuning(later=0.4, ends_share=0)
+            graph, Executor(trainer), read_settings("sample", tol=0.01), "sample", Tuning(later=0.4, ends_share=0)
         )
         list(run.begin())
         for draws in (60, 120, 240):

@@ -17,13 +17,13 @@ import localshapley as ls
 import naive
 import naive_baselines as twin
 from localshapley.baselines import TMC
-from localshapley.engine import solve
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import solve
 from localshapley.methods import GlobalMC, LocalMC, find_method, read_settings
 from localshapley.methods.walks import Walks
 from localshapley.models.knn import KNNTrainer
 from localshapley.models.utility import as_trainer
 from localshapley.problem.posing import pose
-from localshapley.workers import Bench
 from playing import Timed, play
 
 SAMPLED = ("global-mc", "local-mc", "tmc", TMC(patience=2, by_test=True), "complementary")
@@ -190,7 +190,7 @@ class TestRun:
 
     def test_halves_of_the_draws_make_up_the_values(self):
         graph = ls.SupportGraph([range(N)] * TESTS)
-        walks = Walks(graph, Bench(as_trainer(GAME)), GlobalMC(), 0)
+        walks = Walks(graph, Executor(as_trainer(GAME)), GlobalMC(), 0)
         for first in (True, False):
             assert first or walks.draw(100, None, None)
             while (batch := walks.take(7)) is not None:

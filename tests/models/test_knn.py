@@ -20,7 +20,8 @@ import localshapley as ls
 import naive
 import naive_knn
 from localshapley import scores
-from localshapley.engine import play
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import play
 from localshapley.kernels import neighbours as kernels
 from localshapley.kernels.knn_classes import count_supports, enumerate_supports
 from localshapley.kernels.knn_squares import square_supports
@@ -30,7 +31,6 @@ from localshapley.models import knn as knn_module
 from localshapley.models.knn import KNNTrainer
 from localshapley.problem.posing import pose
 from localshapley.supports import Everything, Given, Nearest, Radius
-from localshapley.workers import Bench
 
 BY_CLASSES = "equivalence classes cover"
 
@@ -866,7 +866,7 @@ class TestRuns:
     def test_the_same_values_in_blocks(self):
         problem, settings = pose(*self.data, model=self.model, support=Nearest(20)), read_settings("sample", 2000)
         blocked = KNNTrainer(self.model, problem.task, max_distances=400)
-        one, two = (play(problem.graph, Bench(trainer), settings) for trainer in (problem.trainer, blocked))
+        one, two = (play(problem.graph, Executor(trainer), settings) for trainer in (problem.trainer, blocked))
         assert (one.values == two.values).all()
 
     @pytest.mark.parametrize("method", ["sample", "subset-centric", "baseline"])

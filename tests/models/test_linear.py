@@ -13,14 +13,14 @@ from sklearn.svm import LinearSVC, LinearSVR
 
 import localshapley as ls
 import naive_linear
-from localshapley.engine import play
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import play
 from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Task
 from localshapley.models.linear import LogisticTrainer, RidgeTrainer
 from localshapley.models.tree import IS_1_9
 from localshapley.problem.posing import pose
 from localshapley.scores import SCORES
-from localshapley.workers import Bench
 from models.against import assert_same, scores_of_both
 
 
@@ -227,7 +227,7 @@ class TestRuns:
             for n in (1, 2)
         ]
         problem = pose(*data, model=model, support=ls.supports.Nearest(9))
-        runs.append(play(problem.graph, Bench(problem.trainer, max_batch=7), read_settings("exact")).values)
+        runs.append(play(problem.graph, Executor(problem.trainer, max_batch=7), read_settings("exact")).values)
         assert (runs[0] == runs[1]).all()
         assert (runs[0] == runs[2]).all()
 

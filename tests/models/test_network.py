@@ -17,7 +17,7 @@ import localshapley as ls
 from localshapley import scores
 from localshapley.models import Coalitions, Estimator, Network, NetworkTrainer, Task
 from localshapley.models.dispatch import as_model
-from localshapley.store.describing import describe
+from localshapley.problem.describing import describe
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, Floats, Indices, Ints, Lists, chosen_lists
-from localshapley.choosing.training import Trainings, Wanted
+from localshapley.arrays import AnyArray, Floats, Indices, Ints, Lists, chosen_lists, offsets
+from localshapley.coalitions.batch import CoalitionLists, Coalitions
+from localshapley.engine.executor import Executor
 from localshapley.games import SupportGraph
+from localshapley.models.trainer import Work
 
 
 class Climb:
@@ -20,7 +22,7 @@ class Climb:
     Parameters
     ----------
     graph : SupportGraph
-    trainings : Trainings
+    executor : Executor
 
     Attributes
     ----------
@@ -30,10 +32,10 @@ class Climb:
         What has to be trained before the gains are right again.
     """
 
-    def __init__(self, graph: SupportGraph, trainings: Trainings) -> None:
+    def __init__(self, graph: SupportGraph, executor: Executor) -> None:
         self.graph = graph
         self.gains: Floats = np.zeros(graph.n_players)
-        self._trainings = trainings
+        self._executor = executor
         self._n_pairs = len(graph.players)
         self._inside: AnyArray = np.zeros(self._n_pairs, dtype=bool)
         # Of each game, summed over its test rows: with each of its players added, then those of `A` as it is.
@@ -63,14 +65,12 @@ class Climb:
         spread = max(float(step @ step - step.sum() ** 2 / n_tests), 0.0)  # equal steps may miss 0 by rounding
         return float(np.sqrt(spread * n_tests / max(n_tests - 1, 1)))
 
-    def train(self) -> Iterator[None]:
-        """Have what is pending trained; gains are right at the end. Yields after each piece of work."""
-        places, found = self.pending.places, []
-        for scores in self._trainings.work_off(self.pending.coalitions):
-            found.append(scores)
-            yield
-        if found:
-            self._scores[places] = self.pending.sums(np.concatenate(found))
+    def train(self) -> Work:
+        """Have what is pending trained; gains are right at the end. Yields after each piece what it took."""
+        places, scores = self.pending.places, list[Floats]()
+        yield from self.pending.score(self._executor, scores)
+        if scores:
+            self._scores[places] = self.pending.sums(np.concatenate(scores))
             self._sum_up(np.unique(self.graph.players[places[places < self._n_pairs]]))
         self._await(np.empty(0, dtype=np.int64))
 
@@ -156,3 +156,44 @@ class Descent:
         steps = sums[goes] - sums[self._before[goes]]
         by_player = np.bincount(self._going[goes], weights=steps, minlength=self._graph.n_players)
         return float(sums[~goes].sum()), by_player[self._order].astype(np.float64)
+
+
+class Wanted:
+    """Coalitions to train, each once, and where their scores belong.
+
+    Parameters
+    ----------
+    graph : SupportGraph
+    found : dict
+        By coalition (the bytes of its ascending int32 players) the places that want its score.
+    game_of : int array
+        The game of each place, over whose test rows the scores are summed.
+
+    Attributes
+    ----------
+    coalitions : Coalitions
+    places : int array
+    """
+
+    def __init__(self, graph: SupportGraph, found: Mapping[bytes, Sequence[int]], game_of: Ints) -> None:
+        self.places: Ints = np.array([place for places in found.values() for place in places], dtype=np.int64)
+        per_coalition = offsets(np.array([len(places) for places in found.values()], dtype=np.int64))
+        test_indptr, tests = chosen_lists(*graph.tests_of_games, game_of[self.places])
+        # a buffer of bytes could only be read, which is another type: kernels would be compiled again for it
+        members = np.frombuffer(bytearray().join(found), dtype=np.int32)
+        sizes = np.array([len(key) // members.itemsize for key in found], dtype=np.int64)
+        self.coalitions = Coalitions(offsets(sizes), members, test_indptr[per_coalition], tests.astype(np.int32))
+        self._first_tests = test_indptr[:-1]
+
+    def __len__(self) -> int:
+        return len(self.coalitions)
+
+    def score(self, executor: Executor, scores: list[Floats]) -> Work:
+        """Have them scored; adds the scores of each piece to the list, and yields what it took."""
+        for _, scored in executor.scores(CoalitionLists([self.coalitions], len(self))):
+            scores.append(scored.scores)
+            yield scored.counts
+
+    def sums(self, scores: Floats) -> Floats:
+        """Scores summed over the test rows of each place's game."""
+        return np.add.reduceat(scores, self._first_tests)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from localshapley.choosing.comparing import Question
 from localshapley.choosing.harm import harmless
 from localshapley.choosing.result import Chosen, Pruning, Selection
 from localshapley.choosing.walking import Walk
+from localshapley.engine.executor import Executor
+from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods import read_settings
@@ -50,6 +53,7 @@ def select(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
+    store: StoreSetting = None,
     on_error: str = "raise",
     on_interrupt: str = "raise",
 ) -> Selection:
@@ -71,7 +75,7 @@ def select(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, on_error
+    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, store, on_error
         As in `value`.
     n : int or float, optional
         How many rows, or which share of them, such as 0.2 (1 is one row, 1.0 are all); by default all rows are put in
@@ -104,8 +108,8 @@ def select(
     """
     asked = Asked(
         X, y, X_test, y_test, model=model, n=n, cv=cv, support=support, score=score, budget=budget,
-        max_seconds=max_seconds, empty=empty, seed=seed, n_jobs=n_jobs, progress=progress, on_error=on_error,
-        on_interrupt=on_interrupt,
+        max_seconds=max_seconds, empty=empty, seed=seed, n_jobs=n_jobs, progress=progress, store=store,
+        on_error=on_error, on_interrupt=on_interrupt,
     )  # fmt: skip
     return _select(asked)
 
@@ -127,6 +131,7 @@ def prune(
     seed: int = 0,
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
+    store: StoreSetting = None,
     on_error: str = "raise",
     on_interrupt: str = "raise",
 ) -> Pruning:
@@ -138,7 +143,7 @@ def prune(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, on_error
+    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, store, on_error
         As in `value`.
     n : int or float, optional
         How many rows shall go (an int), or which share of them (a float up to 1.0); by default all are put in order.
@@ -161,8 +166,8 @@ def prune(
     """
     asked = Asked(
         X, y, X_test, y_test, model=model, n=n, cv=cv, support=support, score=score, budget=budget,
-        max_seconds=max_seconds, empty=empty, seed=seed, n_jobs=n_jobs, progress=progress, on_error=on_error,
-        on_interrupt=on_interrupt,
+        max_seconds=max_seconds, empty=empty, seed=seed, n_jobs=n_jobs, progress=progress, store=store,
+        on_error=on_error, on_interrupt=on_interrupt,
     )  # fmt: skip
     return _prune(asked)
 
@@ -187,11 +192,13 @@ class Asked:
     seed: int
     n_jobs: int | None
     progress: ProgressSetting
+    store: StoreSetting
     on_error: str
     on_interrupt: str
 
-    def begin(self) -> tuple[Walk, int]:
-        """Check the arguments and find the games; returns a walk that has not moved, and the number of rows wanted."""
+    @contextmanager
+    def begin(self) -> Iterator[tuple[Walk, int]]:
+        """Check the arguments and find the games; gives a walk that has not moved, and the number of rows wanted."""
         limits = {"budget": self.budget, "max_seconds": self.max_seconds}
         settings = read_settings(
             "auto", seed=self.seed, progress=self.progress, on_interrupt=self.on_interrupt, **limits
@@ -218,7 +225,12 @@ class Asked:
                 wider = [_graph_of(problem, found) for found in close.wider()]
         close.spaces.clear()  # the problem keeps its support, and need not keep the rows of all folds
         n_rows = problem.graph.n_players
-        return Walk(problem, settings, wider), n_rows if self.n is None else count_of(self.n, n_rows)
+        count = n_rows if self.n is None else count_of(self.n, n_rows)
+        with opened(self.store, problem.contents) as known:
+            executor = Executor(
+                problem.trainer, known, max_seconds=self.max_seconds, on_interrupt=settings.on_interrupt
+            )
+            yield Walk(problem, settings, executor, wider), count
 
     def _pose(self, support: Support) -> RowsProblem:
         return pose(
@@ -244,7 +256,7 @@ class Asked:
 
         def choose(*data: Any, **more: Any) -> Ints:
             named = dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))
-            return answer(replace(self, **named, **more, progress=False)).order
+            return answer(replace(self, **named, **more, progress=False, store=None)).order
 
         return Question(self.X, self.y, self.X_test, self.y_test, self.model, cv, choose, removed)
 
@@ -257,8 +269,8 @@ def _graph_of(problem: RowsProblem, found: list[list[Indices]]) -> SupportGraph:
 
 def _select(asked: Asked) -> Selection:
     """Rows by gain, then the others."""
-    walk, count = asked.begin()
-    worth, start, others = _climbed(walk, count, asked.seed)
+    with asked.begin() as (walk, count):
+        worth, start, others = _climbed(walk, count, asked.seed)
     order = np.append(walk.order, others[: count - len(walk.order)]).astype(np.int64)
     unknown = np.full(len(order) - len(walk.order), np.nan)
     gains, stderr = np.append(walk.gains, unknown), np.append(walk.stderrs, unknown)
@@ -268,13 +280,13 @@ def _select(asked: Asked) -> Selection:
 
 def _prune(asked: Asked) -> Pruning:
     """The same backwards, with what changes as rows go."""
-    walk, count = asked.begin()
-    graph = walk.problem.graph
-    later = len(graph.players) + graph.n_games
-    worth, _, others = _climbed(walk, graph.n_players, asked.seed, later)
-    order = np.append(walk.order, others).astype(np.int64)[::-1][:count]
-    descent = Descent(graph, order)
-    start, gains = descent.changes(walk.scores_of(descent.wanted))
+    with asked.begin() as (walk, count):
+        graph = walk.problem.graph
+        later = len(graph.players) + graph.n_games
+        worth, _, others = _climbed(walk, graph.n_players, asked.seed, later)
+        order = np.append(walk.order, others).astype(np.int64)[::-1][:count]
+        descent = Descent(graph, order)
+        start, gains = descent.changes(walk.scores_of(descent.wanted))
     compare = asked.question(walk, _prune, removed=True).compare
     if not walk.is_cut:
         walk.stopped = f"{counted(count, 'row')} in order"
@@ -310,6 +322,7 @@ def _in_balance(taken: list[int], worth: Floats, harmless: AnyArray, codes: AnyA
 def _described(walk: Walk, worth: Floats) -> dict[str, Any]:
     """What both results have in common."""
     problem, graph, task = walk.problem, walk.problem.graph, walk.problem.task
+    of_store = [] if walk.executor.store is None else walk.executor.store.notes
     return {
         "worth": worth,
         "n_rows": graph.n_players,
@@ -322,5 +335,9 @@ def _described(walk: Walk, worth: Floats) -> dict[str, Any]:
         "support_sizes": graph.support_sizes,
         "ids": pd.RangeIndex(graph.n_players, name="row") if problem.ids is None else problem.ids,
         "labels": None if task.codes is None else task.y,
-        "notes": [*problem.notes, *problem.trainer.notes(walk.trainings.counts)],
+        "notes": [
+            *problem.notes,
+            *problem.trainer.notes(walk.executor.counts),
+            *of_store,
+        ],
     }

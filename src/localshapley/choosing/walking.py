@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.choosing.climbing import Climb
-from localshapley.choosing.training import Trainings, Wanted
-from localshapley.compiling import Stopwatch, announcing_compilation, showing_compilation
+from localshapley.choosing.climbing import Climb, Wanted
+from localshapley.compiling import announcing_compilation, showing_compilation
+from localshapley.engine.executor import Executor
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods import Settings
+from localshapley.models.trainer import Work
 from localshapley.problem.base import RowsProblem
 from localshapley.progress import Progress, telling
 from localshapley.valuation import Cost
 from localshapley.wording import counted
-from localshapley.workers import Bench
 
 TINY = 1e-9
 """Gains that differ by less, relative to the largest first gain or the mean score, are equal; less is no gain."""
@@ -30,7 +30,8 @@ class Walk:
     ----------
     problem : RowsProblem
     settings : Settings
-        Budget, limit of time, progress, and what an interruption does.
+        Budget and progress.
+    executor : Executor
     wider : sequence of SupportGraph, optional
         Larger supports of the same test rows, the largest ones first, by which the first rows are chosen.
 
@@ -44,14 +45,14 @@ class Walk:
         Whether that was a limit, or Ctrl-C.
     """
 
-    def __init__(self, problem: RowsProblem, settings: Settings, wider: Sequence[SupportGraph] = ()) -> None:
-        self.problem, self.settings = problem, settings
+    def __init__(
+        self, problem: RowsProblem, settings: Settings, executor: Executor, wider: Sequence[SupportGraph] = ()
+    ) -> None:
+        self.problem, self.settings, self.executor = problem, settings, executor
         self.order: list[int] = []
         self.gains: list[float] = []
         self.stderrs: list[float] = []
         self.stopped, self.is_cut = "", True
-        bench = Bench(problem.trainer).within(settings.max_seconds)
-        self.trainings, self._watch = Trainings(bench), Stopwatch(bench.clock)
         self._wider = wider
 
     def begin(self, later: int = 0) -> list[Climb]:
@@ -59,7 +60,7 @@ class Walk:
 
         Returns a climb for each of the wider supports, and last the one of the problem.
         """
-        climbs = [Climb(graph, self.trainings) for graph in (*self._wider, self.problem.graph)]
+        climbs = [Climb(graph, self.executor) for graph in (*self._wider, self.problem.graph)]
         needed, budget = sum(len(climb.pending) for climb in climbs) + later, self.settings.budget
         if budget is not None and needed > budget:
             raise InvalidArgumentError(
@@ -69,8 +70,7 @@ class Walk:
         n_rows, progress = self.problem.graph.n_players, self.settings.progress
         with announcing_compilation(progress), telling(progress, f"trying {counted(n_rows, 'row')} alone"):
             for climb in climbs:
-                for _ in climb.train():
-                    pass
+                self.executor.drain(climb.train(), may_stop=lambda: False)
         return climbs
 
     def go_on(self, climbs: list[Climb], n: int, candidates: AnyArray, later: int = 0) -> None:
@@ -87,55 +87,46 @@ class Walk:
         """
         choosing = [Choice(climb, candidates, self.problem.task.codes) for climb in climbs]
         bar = Progress(self.settings.progress, n, "choosing rows")
-        try:
-            with bar, showing_compilation(bar, self.problem.trainer.kernels):
-                while not self.stopped:
-                    row = _next(choosing, self.order)
-                    if row is None:
-                        self.stopped, self.is_cut = "nothing more is gained", False
-                        break
-                    self.order.append(row)
-                    self.gains.append(float(choosing[-1].climb.gains[row]))
-                    self.stderrs.append([choice.climb.take(row) for choice in choosing][-1])
-                    bar.advance(1)
-                    if len(self.order) == n:
-                        self.stopped, self.is_cut = f"{counted(n, 'row')} taken", False
-                    else:
-                        self.stopped = self._refresh([choice.climb for choice in choosing], later)
-        except KeyboardInterrupt:
-            if self.settings.on_interrupt == "raise":
-                raise
-            self.stopped = "interrupted"
+        with bar, showing_compilation(bar, self.problem.trainer.kernels):
+            cut = self.executor.drain(self._steps(choosing, n, bar, later), may_stop=lambda: True)
+        self.stopped = cut or self.stopped
+
+    def _steps(self, choosing: list[Choice], n: int, bar: Progress, later: int) -> Work:
+        """Take row after row, until it says why it stopped."""
+        budget = self.settings.budget
+        while not self.stopped:
+            row = _next(choosing, self.order)
+            if row is None:
+                self.stopped, self.is_cut = "nothing more is gained", False
+                return
+            self.order.append(row)
+            self.gains.append(float(choosing[-1].climb.gains[row]))
+            self.stderrs.append([choice.climb.take(row) for choice in choosing][-1])
+            bar.advance(1)
+            if len(self.order) == n:
+                self.stopped, self.is_cut = f"{counted(n, 'row')} taken", False
+                return
+            pending = sum(len(choice.climb.pending) for choice in choosing)
+            if budget is not None and self._n_scored + pending + later > budget:
+                self.stopped = self.settings.spent
+                return
+            for choice in choosing:
+                yield from choice.climb.train()
 
     def scores_of(self, wanted: Wanted) -> Floats:
-        """Have coalitions trained, all of them."""
-        return np.concatenate([np.empty(0), *self.trainings.work_off(wanted.coalitions)])
+        """Have coalitions scored, all of them."""
+        scores = [np.empty(0)]
+        self.executor.drain(wanted.score(self.executor, scores), may_stop=lambda: False)
+        return np.concatenate(scores)
 
     def cost(self) -> Cost:
         """What it took."""
-        done = self.trainings
-        return Cost(
-            trainer=self.problem.trainer.name,
-            trainings=done.n,
-            draws=done.draws,
-            distinct=done.n,
-            reused=done.draws - done.n,
-            trivial=done.counts.trivial,
-            seconds=self._watch.seconds,
-            compile_seconds=self._watch.compile_seconds,
-        )
+        return self.executor.cost(self._n_scored)
 
-    def _refresh(self, climbs: list[Climb], later: int) -> str:
-        """Bring the gains up to date; returns the limit that forbids it, if one does."""
-        budget, limit = self.settings.budget, self.settings.max_seconds
-        pending = sum(len(climb.pending) for climb in climbs)
-        if budget is not None and self.trainings.n + pending + later > budget:
-            return self.settings.spent
-        for climb in climbs:
-            for _ in climb.train():
-                if limit is not None and self._watch.elapsed > limit:
-                    return f"{self._watch.elapsed:.1f} s (limit {limit:g} s)"
-        return ""
+    @property
+    def _n_scored(self) -> int:
+        """Coalitions scored, trained now or before: what counts against a budget."""
+        return self.executor.counts.trainings + self.executor.counts.stored
 
 
 class Choice:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from localshapley.cli.data import Data
 
 GAIN, VALUE = "gain", "value"
-OF_VALUES = ("method", "tol", "store", "play_owners")
+OF_VALUES = ("method", "tol", "play_owners")
 """Options that only values have a use for."""
 
 
@@ -144,12 +144,18 @@ def _by_gain(
             budget=run.budget,
             max_seconds=run.max_seconds,
             progress=not output.quiet,
+            store=run.store,
             on_interrupt="return",
         )
     chosen = found.to_frame().drop(columns="position")
     names = ("model", "score", "support", "stopped", "notes", "n_rows", "n_tests", "n_gained", "n_sure")
     document = {name: getattr(found, name) for name in names}
-    document |= {"trainings": found.cost.trainings, "seconds": found.cost.seconds, "preparation": data.preparation}
+    document |= {
+        "trainings": found.cost.trainings,
+        "stored": found.cost.stored,
+        "seconds": found.cost.seconds,
+        "preparation": data.preparation,
+    }
     ended = (
         f" ({found.stopped} after {found.n_gained}, of which {found.n_sure} are sure)"
         if found.n_gained < len(chosen)

@@ -12,7 +12,7 @@ import typer
 from localshapley.wording import printable
 
 if TYPE_CHECKING:
-    from localshapley.store import Store
+    from localshapley.engine.store import Store
 
 app = typer.Typer(help="Inspect and maintain a store of trained coalitions.", no_args_is_help=True)
 
@@ -61,7 +61,8 @@ def verify(path: StorePath) -> None:
 @contextmanager
 def _opened(path: Path) -> Iterator[Store]:
     """Open an existing store; any error becomes one line and status 1."""
-    from localshapley.store import Store, StoreError
+    from localshapley.engine.store import Store
+    from localshapley.engine.store_file import StoreError
 
     try:
         if not path.exists():

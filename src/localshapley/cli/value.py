@@ -181,7 +181,7 @@ def _write_report(
         **of_rows,
         levels=valuation.levels,
         owners=owners,
-        gap=ls.locality_gap(**given, progress=not output.quiet) if files.check_locality else None,
+        gap=ls.locality_gap(**given, progress=not output.quiet, store=run.store) if files.check_locality else None,
         image_shape=find_shape(files.image_shape),
         preparation=data.preparation,
         target=run.target,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 
-from localshapley.arrays import AnyArray, BatchArrays, CoalitionArrays, Indices, Ints, SubsetArrays, offsets
+from localshapley.arrays import AnyArray, BatchArrays, CoalitionArrays, Floats, Indices, Ints, SubsetArrays, offsets
 
 
 @dataclass(frozen=True)
@@ -139,3 +140,51 @@ class Batch(Coalitions):
             self.games[a:b],
             self.player,
         )
+
+
+class Schedule(Protocol):
+    """Gives out coalitions, batch by batch."""
+
+    def take(self, size: int) -> Batch | None:
+        """The next coalitions, at most `size`; None if there are none, or what follows depends on scores to come."""
+
+    def left(self) -> float:
+        """Coalitions still to be given out."""
+
+
+class Receiver(Protocol):
+    """Takes in scores, in the order in which coalitions were given out."""
+
+    def add(self, batch: Batch, scores: Floats) -> None:
+        """Take in one number for each test row of each coalition, flat."""
+
+
+class CoalitionLists:
+    """A schedule of coalitions that belong to no game, list by list: a batch has coalitions of one of them.
+
+    Parameters
+    ----------
+    lists : iterable of Coalitions
+        Asked for the next one when all of the one before has been given out.
+    n : int
+        Coalitions in all.
+    """
+
+    def __init__(self, lists: Iterable[Coalitions], n: int) -> None:
+        self._lists, self._left, self._given = iter(lists), n, 0
+        self._now = next(self._lists, None)
+
+    def take(self, size: int) -> Batch | None:
+        """The next coalitions of the same list, at most `size`."""
+        while self._now is not None and self._given == len(self._now):
+            self._now, self._given = next(self._lists, None), 0
+        if self._now is None:
+            return None
+        start, self._given = self._given, min(self._given + size, len(self._now))
+        part = self._now.part(start, self._given)
+        self._left -= len(part)
+        return Batch(*part.arrays, np.zeros(len(part) + 1, dtype=np.int64), np.empty(0, dtype=np.int32))
+
+    def left(self) -> float:
+        """Coalitions still to be given out."""
+        return self._left

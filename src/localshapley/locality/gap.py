@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from localshapley.arrays import Floats, Indices
-from localshapley.coalitions.batch import Coalitions
+from localshapley.coalitions.batch import CoalitionLists, Coalitions
 from localshapley.compiling import announcing_compilation
-from localshapley.errors import InvalidArgumentError
+from localshapley.engine.executor import Executor
+from localshapley.engine.run_store import StoreSetting, opened
+from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import check_whole
+from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.models.trainer import Work
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.stopping import rank_correlation
 from localshapley.supports.base import Support
-from localshapley.workers import Bench
 
 ENOUGH = 0.25
 """A gap of up to a quarter of the values' size leaves their order mostly unchanged."""
@@ -46,6 +50,7 @@ class LocalityGap:
     tests : int array
         The sampled test rows.
     permutations, trainings : int
+        What a store held was not trained.
     notes : list of str
     tested : str
         What the tests are: ``"test rows"``, ``"test nodes"``, or games of training nodes.
@@ -97,7 +102,10 @@ def locality_gap(
     n_jobs: int | None = None,
     progress: ProgressSetting = None,
     owners: Any = None,
+    max_seconds: float | None = None,
+    store: StoreSetting = None,
     on_error: str = "raise",
+    on_interrupt: str = "raise",
 ) -> LocalityGap:
     """Estimate how far the local values are from the global ones, on a sample of test rows.
 
@@ -107,19 +115,23 @@ def locality_gap(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, support, score, empty, seed, n_jobs, progress, owners, on_error
+    X, y, X_test, y_test, model, cv, support, score, empty, seed, n_jobs, progress, owners, store, on_error
         As in `value`. With `cv` the global value of a row is over the rows outside the fold of each test row.
     n_tests : int, default=20
         Test rows to sample.
     budget : int, default=20000
         Maximum number of trainings. A permutation takes one for each training row and one for each row of a sampled
         support; at least two permutations are needed.
+    max_seconds : float, optional
+        Walk no more permutations after this time; two are finished in any case.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C does: end the run, or return what the permutations so far show, if there are two.
 
     Returns
     -------
     LocalityGap
     """
-    check_sizes(n_tests, budget)
+    check_limits(n_tests, budget, max_seconds, on_interrupt)
     problem = pose(
         X,
         y,
@@ -136,21 +148,37 @@ def locality_gap(
         on_error=on_error,
         progress=progress,
     )
-    return measure(problem, n_tests, budget, seed, progress)
+    return measure(
+        problem, n_tests, budget, seed, progress, store=store, max_seconds=max_seconds, on_interrupt=on_interrupt
+    )
 
 
-def check_sizes(n_tests: int, budget: int) -> None:
-    """Refuse numbers that are none, before anything is done."""
+def check_limits(n_tests: int, budget: int, max_seconds: float | None, on_interrupt: str) -> None:
+    """Refuse limits that are none, before anything is done."""
     check_whole("n_tests", n_tests)
     check_whole("budget", budget)
+    check_number("max_seconds", max_seconds, above=0, optional=True)
+    if on_interrupt not in ("raise", "return"):
+        raise unknown_name("on_interrupt", on_interrupt, ("raise", "return"))
 
 
-def measure(problem: LocalProblem, n_tests: int, budget: int, seed: int, progress: ProgressSetting) -> LocalityGap:
+def measure(
+    problem: LocalProblem,
+    n_tests: int,
+    budget: int,
+    seed: int,
+    progress: ProgressSetting,
+    *,
+    store: StoreSetting,
+    max_seconds: float | None,
+    on_interrupt: str,
+) -> LocalityGap:
     """The gap of a problem, on some of its tests."""
     rng, graph = np.random.default_rng(seed), problem.graph
     tests = np.sort(rng.permutation(graph.n_tests)[:n_tests]).astype(np.int32)
     walks = Walks(problem, tests, rng)
-    each = walks.each + int(walks.near(problem).sizes.sum())
+    near = walks.near(problem)
+    each = walks.each + int(near.sizes.sum())
     permutations = (budget - 1) // each
     if permutations < 2:
         raise InvalidArgumentError(
@@ -158,9 +186,15 @@ def measure(problem: LocalProblem, n_tests: int, budget: int, seed: int, progres
             f"budget, a smaller n_tests, or fewer {problem.unit}s to value."
         )
     permutations = min(permutations, 1000)
-    with announcing_compilation(progress), Progress(progress, permutations * each, "locality check") as bar:
-        walks.walk(permutations, bar)
-        return walks.gap(problem, bar)
+    bar = Progress(progress, permutations * each, "locality check")
+    with opened(store, problem.contents) as known, announcing_compilation(progress), bar:
+        executor = Executor(problem.trainer, known, max_seconds=max_seconds, on_interrupt=on_interrupt)
+        walks.draw(permutations)
+        gains, ended = walks.walk(executor, [walks.everyone, near], permutations, bar)
+        notes = [] if known is None else known.notes
+    if ended:
+        notes = [*notes, f"only {len(gains)} of {permutations} permutations were walked: {ended}."]
+    return summarise(gains[:, 1], gains[:, 0], tests, executor.counts.trainings, problem, notes)
 
 
 class Walks:
@@ -176,64 +210,95 @@ class Walks:
 
     Attributes
     ----------
+    everyone : SupportGraph
+        The global games of the sampled test rows.
     each : int
-        Trainings of one order.
-    trainings : int
-        Trainings so far.
+        Coalitions that arise in these while all players arrive.
     """
 
     def __init__(self, problem: LocalProblem, tests: Indices, rng: np.random.Generator) -> None:
-        self.tests, self._rng, self._bench = tests, rng, Bench(problem.trainer)
-        self._everyone = SupportGraph([problem.everyone_for(int(t)) for t in tests], problem.graph.n_players)
-        self.each, self.trainings = int(self._everyone.sizes.sum()), 0
-        self._orders: list[Indices] = []
+        self.tests, self._rng = tests, rng
+        self.everyone = SupportGraph([problem.everyone_for(int(t)) for t in tests], problem.graph.n_players)
+        self.each = int(self.everyone.sizes.sum())
+        self.orders: list[Indices] = []
+        self._nothing: Floats | None = None
 
     def near(self, problem: LocalProblem) -> SupportGraph:
         """The games of the sampled test rows; equal supports share a walk."""
         return SupportGraph([problem.graph.support(t) for t in self.tests], problem.graph.n_players)
 
-    def walk(self, n: int, bar: Progress) -> None:
-        """Draw orders, and see what each player adds as it arrives."""
-        self._nothing = self._bench.train(Coalitions.from_lists([[]], [self.tests])).scores
-        self._orders = [self._rng.permutation(self._everyone.n_players).astype(np.int32) for _ in range(n)]
-        self._total = self._gains(self._everyone, bar, n)
-        self.trainings += 1
+    def draw(self, n: int) -> None:
+        """Draw orders."""
+        self.orders = [self._rng.permutation(self.everyone.n_players).astype(np.int32) for _ in range(n)]
 
-    def n_orders(self, problem: LocalProblem, most: float) -> int:
-        """Orders that can be walked with the supports of a problem, with `most` trainings in all."""
-        left = most - self.trainings
-        return int(min(len(self._orders), left // max(int(self.near(problem).sizes.sum()), 1)))
+    def walk(self, executor: Executor, graphs: Sequence[SupportGraph], n: int, bar: Progress) -> tuple[Floats, str]:
+        """See what each player adds as it arrives.
 
-    def gap(self, problem: LocalProblem, bar: Progress, most: float = np.inf) -> LocalityGap:
-        """How far the values of a problem are from the global ones."""
-        n = self.n_orders(problem, most)
-        local = self._gains(self.near(problem), bar, n)
-        return _summarise(local, self._total[:n], self.tests, self.trainings, problem)
+        Returns
+        -------
+        gains : array of shape (n_orders, n_graphs, n_players)
+            In the first `n` orders, or fewer where time is up or Ctrl-C ends it; there are two in any case.
+        ended : str
+            What ended it early; empty if nothing did.
+        """
+        gains: list[Floats] = []
+        work = self._arrivals(executor, graphs, self.orders[:n], gains)
+        ended = executor.drain(work, bar, may_stop=lambda: len(gains) >= 2)
+        return np.array(gains), ended
 
-    def _gains(self, games: SupportGraph, bar: Progress, n: int) -> Floats:
-        """What each player adds in each of the first `n` orders."""
-        out, each = np.zeros((n, games.n_players)), int(games.sizes.sum())
-        for gains, order in zip(out, self._orders[:n], strict=True):
-            gains[:] = _gains(games, order, self.tests, self._nothing, self._bench)
-            bar.advance(each)
-        self.trainings += n * each
-        return out
+    def _arrivals(
+        self, executor: Executor, graphs: Sequence[SupportGraph], orders: Sequence[Indices], gains: list[Floats]
+    ) -> Work:
+        """Have the coalitions of all orders scored, one order after the other; adds what players gain in each."""
+        each = sum(int(graph.sizes.sum()) for graph in graphs)
+        if not each:
+            gains += [np.zeros((len(graphs), self.everyone.n_players)) for _ in orders]
+        empty = [Coalitions.from_lists([[]], [self.tests])] if self._nothing is None else []
+        lists = chain(empty, (self._prefixes(graphs, order) for order in orders))
+        found, n_found = list[Floats](), 0
+        for batch, scored in executor.scores(CoalitionLists(lists, len(empty) + each * len(orders))):
+            if self._nothing is None:
+                self._nothing = scored.scores
+            else:
+                found.append(scored.scores)
+                n_found += len(batch)
+            if n_found == each:
+                gains.append(self._gains(graphs, orders[len(gains)], np.concatenate(found), self._nothing))
+                found, n_found = [], 0
+            yield scored.counts
+
+    def _prefixes(self, graphs: Sequence[SupportGraph], order: Indices) -> Coalitions:
+        """The coalitions that arise in each game as its players arrive, game by game."""
+        coalitions, tests = list[Indices](), list[Indices]()
+        for graph in graphs:
+            for game in range(graph.n_games):
+                players = _arriving(graph, game, order)
+                coalitions += [np.sort(players[: i + 1]) for i in range(len(players))]
+                tests += [self.tests[graph.tests_of(game)]] * len(players)
+        return Coalitions.from_lists(coalitions, tests)
+
+    def _gains(self, graphs: Sequence[SupportGraph], order: Indices, scores: Floats, nothing: Floats) -> Floats:
+        """What each player adds, summed over the test rows; players of other games are skipped."""
+        gains = np.zeros((len(graphs), self.everyone.n_players))
+        for added, graph in zip(gains, graphs, strict=True):
+            for game in range(graph.n_games):
+                own, players = graph.tests_of(game), _arriving(graph, game, order)
+                if len(players):
+                    steps, scores = np.split(scores, [len(players) * len(own)])
+                    steps = np.vstack([nothing[own], steps.reshape(len(players), len(own))])
+                    added[players] += np.diff(steps, axis=0).sum(axis=1)
+        return gains
 
 
-def _gains(games: SupportGraph, order: Indices, tests: Indices, nothing: Floats, bench: Bench) -> Floats:
-    """What each player adds as it arrives, summed over the test rows; players of other games are skipped."""
-    gains = np.zeros(games.n_players)
-    for game in range(games.n_games):
-        own, players = games.tests_of(game), order[np.isin(order, games.game(game))]
-        if len(players):
-            prefixes = [players[: i + 1] for i in range(len(players))]
-            coalitions = Coalitions.from_lists(prefixes, [tests[own]] * len(players))
-            scores = np.vstack([nothing[own], bench.train(coalitions).scores.reshape(len(players), len(own))])
-            gains[players] += np.diff(scores, axis=0).sum(axis=1)
-    return gains
+def _arriving(graph: SupportGraph, game: int, order: Indices) -> Indices:
+    """The players of a game in an order of all."""
+    return order[np.isin(order, graph.game(game))]
 
 
-def _summarise(local: Floats, total: Floats, tests: Indices, trainings: int, problem: LocalProblem) -> LocalityGap:
+def summarise(
+    local: Floats, total: Floats, tests: Indices, trainings: int, problem: LocalProblem, notes: Sequence[str] = ()
+) -> LocalityGap:
+    """The gap between what players add in local and in global games, in the same orders."""
     m = len(local)
     difference = total - local
     noise_each = difference.std(axis=0, ddof=1) / np.sqrt(m)
@@ -262,7 +327,7 @@ def _summarise(local: Floats, total: Floats, tests: Indices, trainings: int, pro
         tests=tests,
         permutations=m,
         trainings=trainings,
-        notes=problem.notes,
+        notes=[*problem.notes, *notes],
         tested=problem.tested,
     )
 

@@ -9,8 +9,10 @@ from typing import TypeVar
 import numpy as np
 
 from localshapley.compiling import announcing_compilation
+from localshapley.engine.executor import Executor
+from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError, TooLargeError
-from localshapley.locality.gap import LocalityGap, Walks
+from localshapley.locality.gap import LocalityGap, Walks, summarise
 from localshapley.methods import Settings
 from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.fixed import FixedTrainer
@@ -19,7 +21,6 @@ from localshapley.progress import Progress
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 from localshapley.supports.hops import Hops
-from localshapley.workers import Bench
 
 P = TypeVar("P", bound=LocalProblem)
 AUTO = "auto"
@@ -31,7 +32,9 @@ MAX_PAIRS = 100_000
 """Without a budget, supports do not grow beyond so many rows, over all test rows; else beyond its trainings."""
 
 
-def pose_with(settings: Settings, support: Support | str | None, pose: Callable[..., P]) -> tuple[P, Settings]:
+def pose_with(
+    settings: Settings, support: Support | str | None, pose: Callable[..., P], store: StoreSetting = None
+) -> tuple[P, Settings]:
     """The problem that `pose` gives, with a support that is large enough if it is ``"auto"``, and the settings left."""
     chosen = None if support == AUTO else support
     problem = pose(support=settings.method.support(chosen))  # type: ignore[arg-type]
@@ -45,11 +48,13 @@ def pose_with(settings: Settings, support: Support | str | None, pose: Callable[
             f"support='auto' kept {problem.support}: to measure what it misses would take over {most:,} trainings."
         )
         return problem, settings
-    with announcing_compilation(settings.progress), Progress(settings.progress, None, "finding a support") as bar:
-        walks.walk(_n_orders(walks, problem, most), bar)
-        found, gap, reason = _grow(problem, walks, settings, most, bar, pose)
+    bar = Progress(settings.progress, None, "finding a support")
+    with opened(store, problem.contents) as known, announcing_compilation(settings.progress), bar:
+        walks.draw(_n_orders(walks, problem, most))
+        gaps = GapsOfSupports(walks, Executor(problem.trainer, known), most, bar)
+        found, gap, reason = _grow(problem, gaps, settings, pose)
     found.notes.append(in_words(found, gap, reason))
-    budget = None if settings.budget is None else settings.budget - walks.trainings
+    budget = None if settings.budget is None else settings.budget - gaps.n_scored
     return found, replace(settings, budget=budget)
 
 
@@ -70,11 +75,33 @@ def _n_orders(walks: Walks, problem: LocalProblem, most: int) -> int:
     return int(np.clip(most // (walks.each + 7 * near), 2, 1000))
 
 
-def _grow(
-    problem: P, walks: Walks, settings: Settings, most: int, bar: Progress, pose: Callable[..., P]
-) -> tuple[P, LocalityGap, str]:
+class GapsOfSupports:
+    """Locality gaps of one support after the other, over the same orders of arrival, within a number of trainings."""
+
+    def __init__(self, walks: Walks, executor: Executor, most: int, bar: Progress) -> None:
+        self.most, self._walks, self._executor, self._bar = most, walks, executor, bar
+        self._total = walks.walk(executor, [walks.everyone], len(walks.orders), bar)[0][:, 0]
+
+    @property
+    def n_scored(self) -> int:
+        """Coalitions scored, trained now or before."""
+        return self._executor.counts.trainings + self._executor.counts.stored
+
+    def n_orders(self, problem: LocalProblem) -> int:
+        """Orders that there are trainings left for, with the supports of a problem."""
+        each = max(int(self._walks.near(problem).sizes.sum()), 1)
+        return int(min(len(self._total), (self.most - self.n_scored) // each))
+
+    def of(self, problem: LocalProblem) -> LocalityGap:
+        """How far the values of a problem are from the global ones."""
+        n = self.n_orders(problem)
+        local, _ = self._walks.walk(self._executor, [self._walks.near(problem)], n, self._bar)
+        return summarise(local[:, 0], self._total[:n], self._walks.tests, self._executor.counts.trainings, problem)
+
+
+def _grow(problem: P, gaps: GapsOfSupports, settings: Settings, pose: Callable[..., P]) -> tuple[P, LocalityGap, str]:
     """The first support whose gap is small enough, or the last one that may be; with its gap and what ended it."""
-    gap = walks.gap(problem, bar, most)
+    gap = gaps.of(problem)
     while not gap.enough:
         larger = problem.source.grown()
         if larger is None or (problem.graph.support_sizes == problem.graph.n_players).all():
@@ -85,22 +112,22 @@ def _grow(
                 grown = pose(support=Everything())  # what is left is in other parts of the graph
         except TooLargeError:
             return problem, gap, "a larger one does not fit into memory"
-        if reason := _too_large(grown, walks, settings, most):
+        if reason := _too_large(grown, gaps, settings):
             return problem, gap, reason
-        problem, gap = grown, walks.gap(grown, bar, most)
+        problem, gap = grown, gaps.of(grown)
     return problem, gap, ""
 
 
-def _too_large(problem: LocalProblem, walks: Walks, settings: Settings, most: int) -> str:
+def _too_large(problem: LocalProblem, gaps: GapsOfSupports, settings: Settings) -> str:
     """Why a support is too large, if it is."""
     limit = MAX_PAIRS if settings.budget is None else settings.budget
     if problem.graph.n_entries > limit:
         return f"a larger one would have over {limit:,} {problem.unit}s, over all {problem.tested}"
-    if walks.n_orders(problem, most) < 2:
-        return f"to measure a larger one would take over {most:,} trainings"
-    left = None if settings.budget is None else settings.budget - most
+    if gaps.n_orders(problem) < 2:
+        return f"to measure a larger one would take over {gaps.most:,} trainings"
+    left = None if settings.budget is None else settings.budget - gaps.most
     try:
-        settings.method.start(problem.graph, Bench(problem.trainer), replace(settings, budget=left))
+        settings.method.start(problem.graph, Executor(problem.trainer), replace(settings, budget=left))
     except InvalidArgumentError:
         return "a larger one would need a larger budget"
     return ""

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from localshapley.estimate.tuning import TUNED, Tuning
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Method, Run
+from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.closed_form import ClosedForm
 from localshapley.methods.exact import Exact
 from localshapley.methods.sample import SampleRun
 from localshapley.methods.settings import Settings
 from localshapley.wording import in_words
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
@@ -31,20 +30,20 @@ class Auto(Method):
     easy: int = 2048
     tuning: Tuning | None = None
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
         """Begin a run of the method that is cheapest."""
-        closed = ClosedForm().find(graph, bench, settings)
+        closed = ClosedForm().find(graph, executor, settings)
         if closed is not None:
             return closed
-        run, why = self._enumerate(graph, bench, settings)
+        run, why = self._enumerate(graph, executor, settings)
         if run is None:
             games = graph.apart() if settings.per_test else graph
-            run = SampleRun(games, bench, settings, self.title, self.tuning, eager=True)
+            run = SampleRun(games, executor, settings, self.title, self.tuning, eager=True)
             why = "sampled: there are too many distinct subsets to train them all"
         run.why = why
         return run
 
-    def _enumerate(self, graph: SupportGraph, bench: Bench, settings: Settings) -> tuple[Run | None, str]:
+    def _enumerate(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> tuple[Run | None, str]:
         """A run that trains every subset, if that is worthwhile."""
         exact, most = Exact(), self.easy
         if settings.budget is not None:
@@ -56,6 +55,6 @@ class Auto(Method):
         else:
             why = "exact: all {} distinct subsets are trained faster than sampled"
         distinct = exact.count_if_within(graph, most)
-        if distinct is None or distinct > settings.in_time(graph, bench):
+        if distinct is None or distinct > settings.in_time(graph, executor):
             return None, ""
-        return exact.enumerate(graph, bench, settings, distinct), why.format(in_words(distinct))
+        return exact.enumerate(graph, executor, settings, distinct), why.format(in_words(distinct))

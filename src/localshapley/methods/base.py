@@ -7,18 +7,20 @@ round the engine has the run draw coalitions, has them trained and looks at the 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Generator
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles, scattered
+from localshapley.coalitions.batch import Batch, Receiver, Schedule
 from localshapley.games import SupportGraph
+from localshapley.models.trainer import Trained, Trainer, Work
 from localshapley.stopping import Look, Rule
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
-from localshapley.workers import Bench, Work
 
 if TYPE_CHECKING:
     from localshapley.methods.settings import Settings
@@ -27,6 +29,21 @@ if TYPE_CHECKING:
 FEW_MET = 0.5
 """If supports hold no more than this share of the players, the others' columns, which are 0, are not computed."""
 GLOBAL_NOTE = "the game is global: all rows play for every test row."
+
+
+class CoalitionScorer(Protocol):
+    """Whom a run asks for scores: the executor, with processes, the store, the clock and counts behind it."""
+
+    trainer: Trainer
+
+    def scores(self, schedule: Schedule) -> Generator[tuple[Batch, Trained], None, None]:
+        """Score the coalitions of a schedule, in order; counts say what each piece took."""
+
+    def feed(self, schedule: Schedule, receiver: Receiver) -> Work:
+        """Score the coalitions of a schedule for a receiver; yields after each piece what it took."""
+
+    def pace(self, graph: SupportGraph, seed: int, patience: float = 0.5) -> float:
+        """Mean seconds of a training."""
 
 
 class Method(ABC):
@@ -53,15 +70,15 @@ class Method(ABC):
     leaves_tests_out: ClassVar[bool] = True
 
     @abstractmethod
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
         """Begin a run; refuses what would be too large before anything is trained.
 
         Parameters
         ----------
         graph : SupportGraph
             The games of the problem.
-        bench : Bench
-            Where coalitions are trained; its trainer may know short cuts (`solver`, `walker`).
+        executor : CoalitionScorer
+            Scores coalitions; its trainer may know short cuts (`solver`, `walker`).
         settings : Settings
             Seed, budget, stopping rule, and whether the values to each test row are to be kept.
         """

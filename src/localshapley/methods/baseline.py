@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from localshapley.coalitions.exact import Separate, count_distinct
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Method
+from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.methods.enumeration import MAX_SUBSETS, Enumeration, refuse_if_too_large
 from localshapley.methods.settings import Settings
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,10 @@ class Baseline(Method):
     kind = "exact"
     max_subsets: int = MAX_SUBSETS
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Enumeration:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Enumeration:
         """Begin a run."""
         total = sum(int(n) * 2 ** int(n) for n in graph.support_sizes)
         refuse_if_too_large(graph, self.name, total, self.max_subsets, settings.budget)
         apart, (distinct, _) = graph.apart(), count_distinct(graph, n_samples=2000)
         schedule, keeps = Separate(apart, by_player=True), settings.per_test
-        return Enumeration(apart, bench, schedule, self.name, total=total, distinct=distinct, per_test=keeps)
+        return Enumeration(apart, executor, schedule, self.name, total=total, distinct=distinct, per_test=keeps)

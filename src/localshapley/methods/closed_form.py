@@ -10,11 +10,10 @@ from scipy import sparse
 from localshapley.arrays import Floats, Singles, scattered
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.games import SupportGraph
-from localshapley.methods.base import FEW_MET, Certain, Method
+from localshapley.methods.base import FEW_MET, Certain, CoalitionScorer, Method
 from localshapley.methods.settings import Settings
-from localshapley.models.trainer import Parts, Solver
+from localshapley.models.trainer import Counts, Parts, Solver, Work
 from localshapley.wording import counted, in_words
-from localshapley.workers import Bench, Done, Work
 
 CLASSES_PER_SECOND = 1e7
 """A lower bound on how fast classes are scored."""
@@ -40,16 +39,16 @@ class ClosedForm(Method):
     kind = "exact"
     max_classes: int = 2**33
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Certain:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Certain:
         """Begin a run."""
-        parts = bench.trainer.parts()
+        parts = executor.trainer.parts()
         if parts is not None:
             return PartsRun(graph, parts)
-        solver = bench.trainer.solver()
+        solver = executor.trainer.solver()
         if solver is None:
             raise InvalidArgumentError(
-                f"method='closed-form' is not supported by {bench.trainer.name} with this score: its coalitions do not "
-                "fall into classes of equal scores. Use method='exact' or 'auto'."
+                f"method='closed-form' is not supported by {executor.trainer.name} with this score: its coalitions do "
+                "not fall into classes of equal scores. Use method='exact' or 'auto'."
             )
         classes = solver.count_classes(graph)
         if classes > self.max_classes:
@@ -59,12 +58,12 @@ class ClosedForm(Method):
             )
         return ClosedFormRun(graph, solver, classes)
 
-    def find(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Certain | None:
+    def find(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Certain | None:
         """Begin a run if there is a closed form and it is quick enough."""
-        parts = bench.trainer.parts()
+        parts = executor.trainer.parts()
         if parts is not None:
             return PartsRun(graph, parts)
-        solver = bench.trainer.solver()
+        solver = executor.trainer.solver()
         if solver is None:
             return None
         seconds = np.inf if settings.max_seconds is None else settings.max_seconds
@@ -92,7 +91,7 @@ class ClosedFormRun(Certain):
     def train(self) -> Work:
         """Nothing is trained: classes are scored."""
         for classes in self._solver.solve(self.graph, self._by_test):
-            yield Done(draws=classes)
+            yield Counts(draws=classes)
 
     def values(self) -> Floats:
         """Sums over the test rows."""
@@ -144,7 +143,7 @@ class PartsRun(Certain):
     def train(self) -> Work:
         """Nothing is trained: parts are added up."""
         for _ in self._parts.add_up():
-            yield Done(parts=1)
+            yield Counts(parts=1)
         _ = self.graph.support_sizes  # while the bar is there
 
     def values(self) -> Floats:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from localshapley.coalitions.sampled import Collection
-from localshapley.methods.base import Run
-from localshapley.workers import Bench, Work
+from localshapley.methods.base import CoalitionScorer, Run
+from localshapley.models.trainer import Work
 
 
 class Collecting(Run):
@@ -17,11 +17,11 @@ class Collecting(Run):
     """
 
     collection: Collection
-    _bench: Bench
+    _executor: CoalitionScorer
 
     def train(self) -> Work:
         """The subsets that are drawn and not trained yet."""
-        yield from self._bench.work_off(self.collection, self.collection)
+        yield from self._executor.feed(self.collection, self.collection)
 
     @property
     def distinct(self) -> int:

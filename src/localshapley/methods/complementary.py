@@ -18,8 +18,8 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds, Rounds
-from localshapley.workers import Bench
 
 MAX_CELLS = 2**26
 """Maximum number of pairs of a player and a size, over all games."""
@@ -38,9 +38,9 @@ class Complementary(InRounds):
     plays_all = True
     keeps_tests = False
 
-    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Pairs:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Pairs:
         """The run of this method."""
-        return Pairs(graph, bench, self, seed)
+        return Pairs(graph, executor, self, seed)
 
 
 class Cells:
@@ -100,8 +100,8 @@ class Cells:
 class Pairs(Rounds):
     """Draws a random coalition of every game, of sizes spread from 1 to `n − 1`, and trains it and its complement."""
 
-    def __init__(self, graph: SupportGraph, bench: Bench, method: InRounds, seed: int) -> None:
-        super().__init__(graph, bench, method, seed, 2 * int((graph.sizes > 1).sum()))
+    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: InRounds, seed: int) -> None:
+        super().__init__(graph, executor, method, seed, 2 * int((graph.sizes > 1).sum()))
         if (graph.sizes**2).sum() > MAX_CELLS:
             raise InvalidArgumentError(
                 f"method='complementary' has a table of players by sizes, too large for {graph.sizes.max():,} players "

@@ -5,12 +5,13 @@ from __future__ import annotations
 from scipy import sparse
 
 from localshapley.arrays import Floats
+from localshapley.coalitions.batch import Schedule
 from localshapley.errors import TooLargeError
 from localshapley.estimate.exact import ExactSum
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Certain
+from localshapley.methods.base import Certain, CoalitionScorer
+from localshapley.models.trainer import Work
 from localshapley.wording import in_words
-from localshapley.workers import Bench, Schedule, Work
 
 MAX_SUBSETS = 2**30
 """Exact methods refuse to train more coalitions than this."""
@@ -23,7 +24,7 @@ class Enumeration(Certain):
     ----------
     graph : SupportGraph
         The games that are played.
-    bench : Bench
+    executor : CoalitionScorer
     schedule : Schedule
     title : str
     total, distinct : int
@@ -45,7 +46,7 @@ class Enumeration(Certain):
     def __init__(
         self,
         graph: SupportGraph,
-        bench: Bench,
+        executor: CoalitionScorer,
         schedule: Schedule,
         title: str,
         *,
@@ -55,7 +56,7 @@ class Enumeration(Certain):
     ) -> None:
         self.graph, self.title = graph, title
         self.total = self.first_look = total
-        self._bench, self._schedule, self._distinct = bench, schedule, distinct
+        self._executor, self._schedule, self._distinct = executor, schedule, distinct
         self._sum = ExactSum(graph, per_test=per_test)
 
     @property
@@ -65,7 +66,7 @@ class Enumeration(Certain):
 
     def train(self) -> Work:
         """Every coalition of the schedule."""
-        yield from self._bench.work_off(self._schedule, self._sum)
+        yield from self._executor.feed(self._schedule, self._sum)
 
     def values(self) -> Floats:
         """The sums."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from localshapley.coalitions.exact import Pivots, count_distinct
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Method, Run
+from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.closed_form import ClosedForm
 from localshapley.methods.enumeration import MAX_SUBSETS, Enumeration, refuse_if_too_large
 from localshapley.methods.settings import Settings
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
@@ -27,19 +26,21 @@ class Exact(Method):
     kind = "exact"
     max_subsets: int = MAX_SUBSETS
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
         """Begin a run."""
-        closed = ClosedForm().find(graph, bench, settings)
+        closed = ClosedForm().find(graph, executor, settings)
         if closed is not None:
             return closed
         distinct, _ = count_distinct(graph, n_samples=2000)
         refuse_if_too_large(graph, self.name, distinct, self.max_subsets, settings.budget)
-        return self.enumerate(graph, bench, settings, distinct)
+        return self.enumerate(graph, executor, settings, distinct)
 
-    def enumerate(self, graph: SupportGraph, bench: Bench, settings: Settings, distinct: int) -> Enumeration:
+    def enumerate(
+        self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings, distinct: int
+    ) -> Enumeration:
         """Begin a run that trains all subsets, of which there are `distinct`."""
         schedule, keeps = Pivots(graph, distinct), settings.per_test
-        return Enumeration(graph, bench, schedule, self.name, total=distinct, distinct=distinct, per_test=keeps)
+        return Enumeration(graph, executor, schedule, self.name, total=distinct, distinct=distinct, per_test=keeps)
 
     def count_if_within(self, graph: SupportGraph, most: int) -> int | None:
         """Number of distinct subsets, if there are surely no more than `most`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localshapley.games import SupportGraph
+from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds
 from localshapley.methods.walks import Walks
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,6 @@ class GlobalMC(InRounds):
     plays_all = True
     keeps_tests = False
 
-    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Walks:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Walks:
         """The run of this method."""
-        return Walks(graph, bench, self, seed)
+        return Walks(graph, executor, self, seed)

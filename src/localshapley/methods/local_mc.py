@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localshapley.games import SupportGraph
+from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds
 from localshapley.methods.walks import Walks
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,6 @@ class LocalMC(InRounds):
 
     name = "local-mc"
 
-    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Walks:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Walks:
         """Every test row is a game of its own."""
-        return Walks(graph.apart(), bench, self, seed)
+        return Walks(graph.apart(), executor, self, seed)

@@ -9,10 +9,10 @@ import numpy as np
 from localshapley.arrays import Floats, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
-from localshapley.methods.base import GLOBAL_NOTE, Certain, Method
+from localshapley.methods.base import GLOBAL_NOTE, Certain, CoalitionScorer, Method
 from localshapley.methods.enumeration import MAX_SUBSETS, refuse_if_too_large
 from localshapley.methods.settings import Settings
-from localshapley.workers import Bench, Work
+from localshapley.models.trainer import Work
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class LeaveOneOut(Method):
     plays_all = True
     keeps_tests = False
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> LeaveOneOutRun:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> LeaveOneOutRun:
         """Begin a run."""
-        run = LeaveOneOutRun(graph, bench)
+        run = LeaveOneOutRun(graph, executor)
         refuse_if_too_large(graph, self.name, len(run), MAX_SUBSETS, settings.budget)
         return run
 
@@ -37,14 +37,14 @@ class LeaveOneOutRun(Certain):
     Parameters
     ----------
     graph : SupportGraph
-    bench : Bench
+    executor : CoalitionScorer
     """
 
     title, complete = "loo", "every row left out once"
 
-    def __init__(self, graph: SupportGraph, bench: Bench) -> None:
+    def __init__(self, graph: SupportGraph, executor: CoalitionScorer) -> None:
         self.graph = graph
-        self._bench = bench
+        self._executor = executor
         self._games = np.concatenate([np.arange(graph.n_games), np.repeat(np.arange(graph.n_games), graph.sizes)])
         self._without = np.concatenate([np.full(graph.n_games, -1), graph.players])
         self._given = self._answered = 0
@@ -58,7 +58,7 @@ class LeaveOneOutRun(Certain):
 
     def train(self) -> Work:
         """Every coalition of the schedule."""
-        yield from self._bench.work_off(self, self)
+        yield from self._executor.feed(self, self)
 
     @property
     def notes(self) -> list[str]:

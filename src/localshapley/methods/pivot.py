@@ -13,11 +13,10 @@ import numpy as np
 from localshapley.coalitions.sampled import Collection, log_subsets
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Method
+from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.settings import Settings
 from localshapley.stopping import Look, Rule, hidden
-from localshapley.workers import Bench
 
 FIRST_DRAWS = 100
 
@@ -29,9 +28,9 @@ class Pivot(Method):
     name = "pivot"
     keeps_tests = False
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> PivotRun:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> PivotRun:
         """Begin a run."""
-        return PivotRun(graph, bench, settings, self.title)
+        return PivotRun(graph, executor, settings, self.title)
 
 
 class PivotRun(Collecting):
@@ -40,7 +39,7 @@ class PivotRun(Collecting):
     Parameters
     ----------
     graph : SupportGraph
-    bench : Bench
+    executor : CoalitionScorer
     settings : Settings
     title : str
     printed : bool
@@ -50,9 +49,9 @@ class PivotRun(Collecting):
     kernels = ("draw_prefixes", "fill_rows", "add_weighted", "rehash", "games_holding", "keep")
 
     def __init__(
-        self, graph: SupportGraph, bench: Bench, settings: Settings, title: str, *, printed: bool = False
+        self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings, title: str, *, printed: bool = False
     ) -> None:
-        self.graph, self.title, self._bench, self._printed = graph, title, bench, printed
+        self.graph, self.title, self._executor, self._printed = graph, title, executor, printed
         self.total, self.first_look = settings.budget, FIRST_DRAWS * graph.n_games
         self.collection = Collection(graph, settings.seed)
         self.draws = self._last = 0  # for each game

@@ -8,10 +8,9 @@ import numpy as np
 
 from localshapley.errors import warn
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Method
+from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.methods.pivot import PivotRun
 from localshapley.methods.settings import Settings
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
@@ -21,11 +20,11 @@ class PivotPrinted(Method):
     name = "pivot-printed"
     keeps_tests = False
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> PivotRun:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> PivotRun:
         """Begin a run; warns where it will be biased."""
         if len(np.unique(graph.sizes)) > 1:
             warn(
                 "method='pivot-printed' is biased where supports differ in size, as they do here; use 'sample', or "
                 "'pivot' for the paper's estimator with corrected weights."
             )
-        return PivotRun(graph, bench, settings, self.title, printed=True)
+        return PivotRun(graph, executor, settings, self.title, printed=True)

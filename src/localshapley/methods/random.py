@@ -8,9 +8,9 @@ import numpy as np
 
 from localshapley.arrays import Floats
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Certain, Method
+from localshapley.methods.base import Certain, CoalitionScorer, Method
 from localshapley.methods.settings import Settings
-from localshapley.workers import Bench, Work
+from localshapley.models.trainer import Work
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Random(Method):
     plays_all = True
     keeps_tests = False
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> RandomRun:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> RandomRun:
         """Begin a run."""
         return RandomRun(graph, settings.seed)
 

@@ -9,10 +9,10 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Singles, singles
 from localshapley.games import SupportGraph
-from localshapley.methods.base import Method, Run
+from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.settings import Settings
+from localshapley.models.trainer import Work
 from localshapley.stopping import Look, RelativeError, Rule
-from localshapley.workers import Bench, Work
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Rest(Method):
         """What the result calls the other method."""
         return self.method.title
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
         """Begin a run of the other method."""
-        return RestRun(self.known, self.method.start(self.known.rest(), bench, settings), self.enough)
+        return RestRun(self.known, self.method.start(self.known.rest(), executor, settings), self.enough)
 
 
 class RestRun(Run):

@@ -13,10 +13,10 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists, o
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.methods.base import GLOBAL_NOTE, Method, Run
+from localshapley.methods.base import GLOBAL_NOTE, CoalitionScorer, Method, Run
 from localshapley.methods.settings import Settings
+from localshapley.models.trainer import Work
 from localshapley.stopping import Look, Rule, hidden
-from localshapley.workers import Bench, Work
 
 FIRST_DRAWS = 10
 
@@ -33,9 +33,9 @@ class InRounds(Method):
 
     max_numbers: int = field(default=2**22, kw_only=True, repr=False)
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Rounds:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Rounds:
         """Begin a run; a budget that is too small for two draws of all games is refused."""
-        run = self.make_run(graph.apart() if settings.per_test else graph, bench, settings.seed)
+        run = self.make_run(graph.apart() if settings.per_test else graph, executor, settings.seed)
         needed = run.planned + 2 * run.each
         if settings.budget is not None and settings.budget < needed:
             raise InvalidArgumentError(
@@ -46,7 +46,7 @@ class InRounds(Method):
         return run
 
     @abstractmethod
-    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Rounds:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Rounds:
         """The run of this method."""
 
 
@@ -60,7 +60,7 @@ class Rounds(Run):
     Parameters
     ----------
     graph : SupportGraph
-    bench : Bench
+    executor : CoalitionScorer
     method : InRounds
     seed : int
     each : int
@@ -80,8 +80,8 @@ class Rounds(Run):
     first_block = 2
     """Draws of the first block."""
 
-    def __init__(self, graph: SupportGraph, bench: Bench, method: InRounds, seed: int, each: int) -> None:
-        self.graph, self.bench, self.each = graph, bench, each
+    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: InRounds, seed: int, each: int) -> None:
+        self.graph, self.executor, self.each = graph, executor, each
         self.title, self._is_global = method.title, method.plays_all
         self.draws = self.n_scored = 0
         self.nothing, self.whole = np.zeros((2, graph.n_tests))
@@ -150,12 +150,12 @@ class Rounds(Run):
 
     def begin(self) -> Work:
         """The empty and the full coalition of every game."""
-        yield from self.bench.work_off(self, self)
+        yield from self.executor.feed(self, self)
 
     def train(self) -> Work:
         """The coalitions of the round; later ones may depend on the scores of earlier ones."""
         while self.left() > 0:
-            yield from self.bench.work_off(self, self)
+            yield from self.executor.feed(self, self)
 
     @property
     def planned(self) -> int:

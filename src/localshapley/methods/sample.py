@@ -21,13 +21,13 @@ from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.games import SupportGraph
 from localshapley.inputs.threads import beside
-from localshapley.methods.base import Method, Run
+from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.design import Design, least_draws
 from localshapley.methods.exact import Exact
 from localshapley.methods.settings import Settings
+from localshapley.models.trainer import Work
 from localshapley.stopping import Look, Rule, hidden_by_game
-from localshapley.workers import Bench, Work
 
 
 @dataclass(frozen=True)
@@ -44,15 +44,15 @@ class Sample(Method):
     name = "sample"
     tuning: Tuning | None = None
 
-    def start(self, graph: SupportGraph, bench: Bench, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
         """Begin a run."""
         if settings.budget is not None:
             # If the budget allows every subset, all of them are trained, by LSMR.
             distinct = Exact().count_if_within(graph, settings.budget)
             if distinct is not None:
-                return Exact().enumerate(graph, bench, settings, distinct)
+                return Exact().enumerate(graph, executor, settings, distinct)
         games = graph.apart() if settings.per_test else graph
-        return SampleRun(games, bench, settings, self.title, self.tuning)
+        return SampleRun(games, executor, settings, self.title, self.tuning)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class SampleRun(Collecting):
     Parameters
     ----------
     graph : SupportGraph
-    bench : Bench
+    executor : CoalitionScorer
     settings : Settings
     title : str
     tuning : Tuning, optional
@@ -103,7 +103,7 @@ class SampleRun(Collecting):
     def __init__(
         self,
         graph: SupportGraph,
-        bench: Bench,
+        executor: CoalitionScorer,
         settings: Settings,
         title: str,
         tuning: Tuning | None = None,
@@ -112,12 +112,12 @@ class SampleRun(Collecting):
     ) -> None:
         self.graph, self.title, self.total = graph, title, settings.budget
         # A target is to be met soon; a budget alone is to go as far as it can.
-        self.tuning = tuning or (QUICK if bench.trainer.is_quick and settings.rule is not None else TUNED)
+        self.tuning = tuning or (QUICK if executor.trainer.is_quick and settings.rule is not None else TUNED)
         self.strata = Strata(graph)
         has_cells = graph.bundles is not None and bool((graph.tests_per_game > 1).any())
         self.collection = Collection(graph, settings.seed, Cells(graph) if has_cells else None)
         self.rounds: list[Round] = []
-        self._bench, self._seed, self._eager = bench, settings.seed, eager
+        self._executor, self._seed, self._eager = executor, settings.seed, eager
         self._learns = False
         self._unseen = np.zeros((2, graph.n_games))
         self._floor = np.zeros(graph.n_games)

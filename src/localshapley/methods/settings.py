@@ -12,10 +12,9 @@ from localshapley.compiling import Stopwatch
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_flag, check_number, check_whole
-from localshapley.methods.base import Method
+from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import RelativeError, Rule, Seconds
-from localshapley.workers import Bench
 
 DEFAULT_TOL = 0.1
 BYTES_PER_PAIR = 20
@@ -82,13 +81,13 @@ class Settings:
             rules += [Seconds(self.max_seconds)]
         return reduce(or_, rules) if rules else None
 
-    def pace(self, graph: SupportGraph, bench: Bench) -> float:
+    def pace(self, graph: SupportGraph, executor: CoalitionScorer) -> float:
         """Seconds of a training, measured for at most a twentieth of a limit of time."""
-        return bench.pace(graph, self.seed, patience=min(0.5, (self.max_seconds or np.inf) / 20))
+        return executor.pace(graph, self.seed, patience=min(0.5, (self.max_seconds or np.inf) / 20))
 
-    def in_time(self, graph: SupportGraph, bench: Bench) -> float:
+    def in_time(self, graph: SupportGraph, executor: CoalitionScorer) -> float:
         """Trainings that surely fit into the limit of time."""
-        return np.inf if self.max_seconds is None else 0.5 * self.max_seconds / self.pace(graph, bench)
+        return np.inf if self.max_seconds is None else 0.5 * self.max_seconds / self.pace(graph, executor)
 
     def left(self, planned: int, most: float) -> float:
         """Trainings that the budget leaves, or another limit."""

@@ -14,9 +14,9 @@ from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import FIRST_DRAWS, InRounds
 from localshapley.methods.walks import Walks
-from localshapley.workers import Bench
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class TMC(InRounds):
         if not isinstance(self.by_test, bool):
             raise InvalidArgumentError(f"TMC(by_test=...) must be True or False; got {self.by_test!r}.")
 
-    def make_run(self, graph: SupportGraph, bench: Bench, seed: int) -> Walks:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Walks:
         """Walks that end early, unless the tolerance is 0."""
-        return TruncatedWalks(graph, bench, self, seed) if self.tolerance > 0 else Walks(graph, bench, self, seed)
+        return TruncatedWalks(graph, executor, self, seed) if self.tolerance > 0 else Walks(graph, executor, self, seed)
 
 
 class TruncatedWalks(Walks):
@@ -70,8 +70,8 @@ class TruncatedWalks(Walks):
     first_block = FIRST_DRAWS  # every step of its walks waits for the scores of the step before
     least_is_bound = True
 
-    def __init__(self, graph: SupportGraph, bench: Bench, tmc: TMC, seed: int) -> None:
-        super().__init__(graph, bench, tmc, seed)
+    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, tmc: TMC, seed: int) -> None:
+        super().__init__(graph, executor, tmc, seed)
         self._tmc = tmc
         self._tolerance = tmc.tolerance * (1 - 1e-9)  # a score exactly this far away is not near, despite rounding
         if tmc.by_test:

@@ -11,9 +11,10 @@ import numpy as np
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.games import SupportGraph
+from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds, Rounds
+from localshapley.models.trainer import Counts, Work
 from localshapley.stopping import NOTHING
-from localshapley.workers import Bench, Done, Work
 
 SAME = 1e-9
 """Gains that differ by less than this share of what gains are in a game are the same, up to rounding."""
@@ -30,9 +31,9 @@ class Walks(Rounds):
     limits = (0.0, 1)
     """Tolerance and patience of a test row's own walk."""
 
-    def __init__(self, graph: SupportGraph, bench: Bench, method: InRounds, seed: int) -> None:
-        super().__init__(graph, bench, method, seed, int(np.maximum(graph.sizes - 1, 0).sum()))
-        self._walker = bench.trainer.walker()
+    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: InRounds, seed: int) -> None:
+        super().__init__(graph, executor, method, seed, int(np.maximum(graph.sizes - 1, 0).sum()))
+        self._walker = executor.trainer.walker()
         if self._walker is not None:
             arrivals = int((graph.sizes * graph.tests_per_game).sum())
             self._block_size = min(self._block_size, max(1, MAX_STEPS // max(arrivals, 1)))
@@ -115,7 +116,7 @@ class Walks(Rounds):
             self._finish()
             self._pending -= n
             self.n_scored += n_coalitions
-            yield Done(trainings=n_coalitions, draws=n_scores, reused=n_scores - n_coalitions)
+            yield Counts(trainings=n_coalitions, draws=n_scores, reused=n_scores - n_coalitions)
 
     def _end_walks(self, n_scores: int) -> int:
         """End walks where they should have; returns the scores that were needed."""

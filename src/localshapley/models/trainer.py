@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -20,10 +20,22 @@ from localshapley.wording import counted
 
 @dataclass
 class Counts:
-    """What happened while coalitions were trained.
+    """What a piece of work took, or a whole run, and what happened in it.
 
     Attributes
     ----------
+    trainings : int
+        Coalitions trained.
+    draws : int
+        Coalitions scored, over all test rows, or classes of them.
+    reused : int
+        Draws that needed no training of their own.
+    stored : int
+        Coalitions that were found in a store.
+    parts : int
+        Parts of a model that were valued by a formula, without any coalition.
+    seconds : float
+        How long trainings took, over all processes.
     trivial : int
         Coalitions that needed no training: empty, or of one class.
     failed : int
@@ -37,6 +49,12 @@ class Counts:
         Names of the warnings that fits gave, with their counts.
     """
 
+    trainings: int = 0
+    draws: int = 0
+    reused: int = 0
+    stored: int = 0
+    parts: int = 0
+    seconds: float = 0.0
     trivial: int = 0
     failed: int = 0
     skipped: int = 0
@@ -47,6 +65,12 @@ class Counts:
 
     def add(self, other: Counts) -> None:
         """Add what happened elsewhere, or later."""
+        self.trainings += other.trainings
+        self.draws += other.draws
+        self.reused += other.reused
+        self.stored += other.stored
+        self.parts += other.parts
+        self.seconds += other.seconds
         self.trivial += other.trivial
         self.failed += other.failed
         self.skipped += other.skipped
@@ -54,6 +78,15 @@ class Counts:
         self.first_failure = self.first_failure or other.first_failure
         self.first_skipped = self.first_skipped or other.first_skipped
         self.warnings.update(other.warnings)
+
+    @property
+    def progress(self) -> int:
+        """Coalitions, classes of them, or parts of a model that are done with."""
+        return self.draws - self.reused + self.parts
+
+
+Work: TypeAlias = Generator[Counts, None, None]
+"""Work that is under way: yields after each piece what it took."""
 
 
 @dataclass

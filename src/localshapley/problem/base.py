@@ -17,7 +17,7 @@ from localshapley.inputs.folds import Fold, fold_of_rows, training_rows
 from localshapley.inputs.task import Task
 from localshapley.models.owners import Owners
 from localshapley.models.trainer import Trainer
-from localshapley.store.contents import Contents
+from localshapley.problem.contents import Contents
 from localshapley.supports.base import Support
 from localshapley.valuation.parts import Digests, Origin
 from localshapley.valuation.skill import Skill

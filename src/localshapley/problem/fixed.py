@@ -18,10 +18,10 @@ from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, s
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
+from localshapley.problem.contents import Contents, contents_by_name, contents_of_task
+from localshapley.problem.describing import describe
 from localshapley.problem.finding import of_folds
 from localshapley.problem.references import MAX_PREDICTED, Trial, as_trial, sampled, skill_of, try_out
-from localshapley.store.contents import Contents, contents_by_name, contents_of_task
-from localshapley.store.describing import describe
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 

@@ -15,9 +15,9 @@ from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import Checked
+from localshapley.problem.contents import contents_of_folds, contents_of_task
 from localshapley.problem.finding import Found, note_on_empty
 from localshapley.problem.references import Trial, skill_of
-from localshapley.store.contents import contents_of_folds, contents_of_task
 
 
 def games_of(found: list[Indices], n_rows: int, folds: list[Fold] | None, among: int | None = None) -> SupportGraph:

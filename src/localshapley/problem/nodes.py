@@ -19,9 +19,9 @@ from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
 from localshapley.models.graph_model import GraphModel
 from localshapley.problem.base import LocalProblem
+from localshapley.problem.contents import Contents, contents_by_name
+from localshapley.problem.describing import describe
 from localshapley.problem.finding import LARGER
-from localshapley.store.contents import Contents, contents_by_name
-from localshapley.store.describing import describe
 from localshapley.supports.base import Support
 from localshapley.supports.hops import Hops, NodeSpace, within
 from localshapley.valuation.parts import Digests

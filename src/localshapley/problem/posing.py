@@ -26,6 +26,7 @@ from localshapley.models.pipelines import (
 )
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.checking import check
+from localshapley.problem.contents import Contents
 from localshapley.problem.copies import notes_on_copies
 from localshapley.problem.finding import find_by_folds, find_supports, of_folds, where_mostly_empty
 from localshapley.problem.fixed import pose_fixed
@@ -33,7 +34,6 @@ from localshapley.problem.making import make_problem
 from localshapley.problem.parts import pose_parts, refuse_what_needs_all_rows
 from localshapley.problem.references import MAX_PREDICTED, Trial
 from localshapley.progress import ProgressSetting
-from localshapley.store.contents import Contents
 from localshapley.supports.base import Support
 
 

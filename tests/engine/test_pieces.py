@@ -9,9 +9,9 @@ import pytest
 
 import localshapley as ls
 from localshapley.coalitions.exact import Pivots
+from localshapley.engine.executor import Executor
+from localshapley.engine.pieces import BatchSizer, Pace, Piece
 from localshapley.models.trainer import Counts, Trained, Trainer
-from localshapley.workers import Bench
-from localshapley.workers.pieces import BatchSizer, Pace, Piece
 
 
 class TestPace:
@@ -79,17 +79,17 @@ def score(coalitions, c):
 
 
 class Kept:
-    """A memory that knows nothing, and notes what was trained, and when it was told."""
+    """A store that knows nothing, and notes what was trained, and when it was told."""
 
     notes: list[str] = []  # noqa: RUF012
 
     def __init__(self, trainer):
         self.trainer, self.coalitions, self.trainings, self.at = trainer, [], [], [0.0]
 
-    def lookup(self, coalitions):
+    def look_up(self, coalitions):
         return np.full(len(coalitions.tests), np.nan)
 
-    def keep(self, coalitions, trained, seconds):
+    def keep(self, coalitions, trained):
         self.coalitions.append(len(coalitions))
         self.trainings.append(len(coalitions) - trained.counts.trivial)
         self.at.append(self.trainer.now)
@@ -102,38 +102,38 @@ class Kept:
 
 def written(trainer, graph):
     """Score all coalitions of a graph, check the scores, and return what was written when."""
-    memory = Kept(trainer)
-    found = list(Bench(trainer, memory, clock=trainer.clock).score(Pivots(graph)))
+    store = Kept(trainer)
+    found = list(Executor(trainer, store, clock=trainer.clock).scores(Pivots(graph)))
     alone = Pivots(graph).take(2**20)
     expected = np.concatenate([score(alone, c) for c in range(len(alone))])
-    assert np.concatenate([f.batch.players for f in found]).tolist() == alone.players.tolist()
-    assert np.concatenate([f.scores for f in found]).tolist() == expected.tolist()
-    assert sum(f.done.trainings for f in found) == sum(memory.coalitions) == len(alone)
-    return memory
+    assert np.concatenate([batch.players for batch, _ in found]).tolist() == alone.players.tolist()
+    assert np.concatenate([scored.scores for _, scored in found]).tolist() == expected.tolist()
+    assert sum(scored.counts.trainings for _, scored in found) == sum(store.coalitions) == len(alone)
+    return store
 
 
 SIXTEEN = ls.SupportGraph([range(16)])  # 65,536 coalitions
 
 
 def test_a_slow_model_after_many_coalitions_of_one_class_is_written_after_each_training():
-    memory = written(Slow(lambda n: 10.0, n_trivial=4), ls.SupportGraph([range(14)]))
-    assert max(memory.coalitions) > 5000  # these took no time
-    assert max(memory.trainings) == 1
-    assert memory.between.max() == 10.0
+    store = written(Slow(lambda n: 10.0, n_trivial=4), ls.SupportGraph([range(14)]))
+    assert max(store.coalitions) > 5000  # these took no time
+    assert max(store.trainings) == 1
+    assert store.between.max() == 10.0
 
 
 def test_trainings_of_an_eighth_of_a_second_are_written_every_half_second():
-    memory = written(Slow(lambda n: 0.125, n_trivial=1), ls.SupportGraph([range(12)]))
-    assert memory.between.max() <= 1.125
-    assert np.median(memory.between[memory.between > 0]) == 0.5
+    store = written(Slow(lambda n: 0.125, n_trivial=1), ls.SupportGraph([range(12)]))
+    assert store.between.max() <= 1.125
+    assert np.median(store.between[store.between > 0]) == 0.5
 
 
 def test_a_batch_that_turns_slow_is_cut():
-    memory = written(Slow(lambda n: 0.001 if n < 3000 else 1.0), ls.SupportGraph([range(12)]))
-    assert max(memory.trainings) > 400
+    store = written(Slow(lambda n: 0.001 if n < 3000 else 1.0), ls.SupportGraph([range(12)]))
+    assert max(store.trainings) > 400
     # What was begun at the old pace is a quarter of a piece; then the pace is learnt.
-    assert sorted(memory.between)[-3] < 10
-    assert memory.between.max() < 160
+    assert sorted(store.between)[-3] < 10
+    assert store.between.max() < 160
 
 
 def test_quick_trainings_are_not_cut_into_parts():
@@ -144,13 +144,13 @@ def test_quick_trainings_are_not_cut_into_parts():
             Counting.calls += 1
             return super().train(coalitions)
 
-    memory = written(Counting(lambda n: 1e-6), SIXTEEN)
-    assert Counting.calls <= len(memory.coalitions) + 4  # the first are tried one, two, four and eight at a time
+    store = written(Counting(lambda n: 1e-6), SIXTEEN)
+    assert Counting.calls <= len(store.coalitions) + 4  # the first are tried one, two, four and eight at a time
 
 
 def test_batches_of_a_fixed_size_are_never_cut():
-    memory = written(Slow(lambda n: 100.0, n_trivial=5, batch_size=300), ls.SupportGraph([range(12)]))
-    assert set(memory.coalitions[:-1]) == {300}
+    store = written(Slow(lambda n: 100.0, n_trivial=5, batch_size=300), ls.SupportGraph([range(12)]))
+    assert set(store.coalitions[:-1]) == {300}
 
 
 class TestPiece:
@@ -171,5 +171,5 @@ class TestPiece:
         assert first.scored(Trained(np.array([1.0]))).scores.tolist() == [0.0, 1.0]
         found = rest.scored(Trained(np.array([4.0, 5.0, 6.0])))
         assert found.scores.tolist() == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
-        assert (found.done.trainings, found.done.stored) == (3, 3)
+        assert (found.counts.trainings, found.counts.stored) == (3, 3)
         assert piece.cut(4) == (piece, None)

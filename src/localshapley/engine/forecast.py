@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -12,15 +11,15 @@ import numpy as np
 
 from localshapley.arrays import AnyArray
 from localshapley.compiling import Stopwatch
+from localshapley.engine.executor import Executor
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.games import SupportGraph
 from localshapley.methods.base import Run
 from localshapley.methods.settings import DEFAULT_TOL, Settings
+from localshapley.models.trainer import Work
 from localshapley.progress import is_wanted
 from localshapley.stopping import Look
 from localshapley.wording import duration, in_words
-from localshapley.workers import Bench, Work
-from localshapley.workers.bench import time_trainings
 
 SMALL_SUPPORT = 10
 """Supports of this size have no more than 1,024 subsets."""
@@ -51,37 +50,37 @@ class Start(NamedTuple):
     notes: list[str]
 
 
-def start(graph: SupportGraph, bench: Bench, settings: Settings, elapsed: Callable[[], float]) -> Start:
+def start(graph: SupportGraph, executor: Executor, settings: Settings) -> Start:
     """Begin a run whose first estimate fits into the limit of time, of fewer test rows if need be; say what is long.
 
-    `elapsed` says how much of the limit is gone. Where not even `FEW_TESTS` test rows fit, the run is refused, unless a
-    store keeps what is trained: then the next run goes on from there.
+    Where not even `FEW_TESTS` test rows fit, the run is refused, unless a store keeps what is trained: then the next
+    run goes on from there.
     """
-    run = settings.method.start(graph, bench, settings)
+    run = settings.method.start(graph, executor, settings)
     limit = settings.max_seconds
     if limit is None or run.counts != "trainings":
-        say_if_long(run, graph, bench, settings)
+        say_if_long(run, graph, executor, settings)
         return Start(run, graph, np.inf, [])
-    pace, least = settings.pace(graph, bench), run.least_look
+    pace, least = settings.pace(graph, executor), run.least_look
     if least * pace > limit > pace / SURE:  # the first trainings may have had work to do that is done once
-        pace = min(pace, time_trainings(bench, graph, settings.seed + 1, patience=SURE * limit))
+        pace = min(pace, executor.measure(graph, settings.seed + 1, patience=SURE * limit))
     found = Start(run, graph, np.inf, [])
-    if least * pace > max(limit - elapsed(), SURE * limit):
-        found = _in_time(found, bench, settings, pace, elapsed())
-    say_if_long(found.run, found.graph, bench, settings)
-    run, room = found.run, (0.9 * limit - elapsed()) / pace
-    if bench.memory is not None:  # the next run is to draw the same round
+    if least * pace > max(limit - executor.elapsed, SURE * limit):
+        found = _in_time(found, executor, settings, pace, executor.elapsed)
+    say_if_long(found.run, found.graph, executor, settings)
+    run, room = found.run, (0.9 * limit - executor.elapsed) / pace
+    if executor.store is not None:  # the next run is to draw the same round
         room = np.inf if run.first_look <= room else 0.0
     return found._replace(most=max(room, run.least_look))
 
 
-def _in_time(late: Start, bench: Bench, settings: Settings, pace: float, gone: float) -> Start:
+def _in_time(late: Start, executor: Executor, settings: Settings, pace: float, gone: float) -> Start:
     """A run in place of one whose first estimate comes too late."""
     limit, least, graph = settings.max_seconds or np.inf, late.run.least_look, late.graph
     takes = f"{in_words(least)} trainings, about {duration(least * pace)}"
-    if late.run.least_is_bound or bench.memory is not None:
+    if late.run.least_is_bound or executor.store is not None:
         return late
-    fewer = _of_fewer_tests(graph, bench, settings, (limit - gone) / pace)
+    fewer = _of_fewer_tests(graph, executor, settings, (limit - gone) / pace)
     if fewer is None:
         raise InvalidArgumentError(
             f"max_seconds={limit:g} is too short: the first estimate takes {takes}, and {duration(gone)} had gone "
@@ -97,7 +96,9 @@ def _in_time(late: Start, bench: Bench, settings: Settings, pace: float, gone: f
     return found._replace(notes=[note])
 
 
-def _of_fewer_tests(graph: SupportGraph, bench: Bench, settings: Settings, room: float) -> tuple[Start, int] | None:
+def _of_fewer_tests(
+    graph: SupportGraph, executor: Executor, settings: Settings, room: float
+) -> tuple[Start, int] | None:
     """A run of as many test rows as `room` trainings are enough for, and how many; None if that is hardly any."""
     if settings.per_test or not settings.method.leaves_tests_out or graph.n_games < FEW_TESTS:
         return None
@@ -107,39 +108,39 @@ def _of_fewer_tests(graph: SupportGraph, bench: Bench, settings: Settings, room:
         chosen = np.zeros(graph.n_tests, dtype=bool)
         chosen[order[:n]] = True
         few = graph.with_supports([graph.support(t) if chosen[t] else graph.support(t)[:0] for t in range(len(chosen))])
-        run = settings.method.start(few, bench, settings)
+        run = settings.method.start(few, executor, settings)
         if run.least_look <= (FEWER_SHARE if n > FEW_TESTS else 1.0) * room:
             return Start(run, few, np.inf, []), n
     return None
 
 
-def say_if_long(run: Run, graph: SupportGraph, bench: Bench, settings: Settings, most: float = 60.0) -> None:
+def say_if_long(run: Run, graph: SupportGraph, executor: Executor, settings: Settings, most: float = 60.0) -> None:
     """Say on standard error what a run takes that takes longer than `most` seconds, and what would be faster."""
     if not is_wanted(settings.progress) or run.counts != "trainings":
         return
     n = run.total or run.first_look
-    if n * time_trainings(bench, graph, settings.seed, patience=0.0) < most / 4:  # a single one says enough
+    if n * executor.measure(graph, settings.seed, patience=0.0) < most / 4:  # a single one says enough
         return
-    pace = bench.pace(graph, settings.seed, patience=0.2)
+    pace = executor.pace(graph, settings.seed, patience=0.2)
     if n * pace > most:
         until = "" if run.total else " until the first estimate"
         print(
             f"localshapley: {in_words(n)} trainings of {duration(pace)} take about {duration(n * pace)}{until}; "
-            f"{how_to_shorten(run, graph, bench, settings)}.",
+            f"{how_to_shorten(run, graph, executor, settings)}.",
             file=sys.stderr,
             flush=True,
         )
 
 
-def how_to_shorten(run: Run, graph: SupportGraph, bench: Bench, settings: Settings) -> str:
+def how_to_shorten(run: Run, graph: SupportGraph, executor: Executor, settings: Settings) -> str:
     """What to do about a run that takes long, in words."""
-    ways = what_is_faster(run, graph, bench, settings)
+    ways = what_is_faster(run, graph, executor, settings)
     return f"{ways}; max_seconds=60 ends it by then" if run.samples and settings.max_seconds is None else ways
 
 
-def what_is_faster(run: Run, graph: SupportGraph, bench: Bench, settings: Settings) -> str:
+def what_is_faster(run: Run, graph: SupportGraph, executor: Executor, settings: Settings) -> str:
     """What would make a run shorter, in words."""
-    ways = [bench.trainer.faster] if bench.trainer.faster else []
+    ways = [executor.trainer.faster] if executor.trainer.faster else []
     if graph.sizes.max(initial=0) > SMALL_SUPPORT:
         ways.append(f"smaller supports (max_size={SMALL_SUPPORT})")
     if not run.samples:
@@ -176,7 +177,7 @@ class Forecast:
 
 
 def until_target(
-    run: Run, graph: SupportGraph, bench: Bench, settings: Settings, patience: float = 4.0, most: int = PILOT
+    run: Run, graph: SupportGraph, executor: Executor, settings: Settings, patience: float = 4.0, most: int = PILOT
 ) -> Forecast | None:
     """What a run takes until its target, foreseen from its first rounds; None where there is no target.
 
@@ -188,7 +189,7 @@ def until_target(
         return None
     affordable = most
     if run.first_look <= most:
-        pilot = _Pilot(graph, bench, settings, aim, most, patience)
+        pilot = _Pilot(graph, executor, settings, aim, most, patience)
         if pilot.look is not None:
             return pilot.foresee(aim, graph)
         affordable = pilot.run.distinct
@@ -202,7 +203,7 @@ def until_target(
     chosen[np.random.default_rng(settings.seed).choice(n_tests, n, replace=False)] = True
     supports = [graph.support(t) if chosen[t] else graph.support(t)[:0] for t in range(n_tests)]
     few = SupportGraph(supports, graph.n_players, among=graph.n_all)
-    pilot = _Pilot(few, bench, replace(settings, per_test=True), aim, 2 * affordable, 2 * patience)
+    pilot = _Pilot(few, executor, replace(settings, per_test=True), aim, 2 * affordable, 2 * patience)
     if pilot.look is None:
         return Forecast(aim, unknown="a training takes too long to try out a first look")
     return pilot.foresee(aim, graph, chosen)
@@ -219,12 +220,12 @@ class _Pilot:
     """
 
     def __init__(
-        self, graph: SupportGraph, bench: Bench, settings: Settings, aim: float, most: int, patience: float
+        self, graph: SupportGraph, executor: Executor, settings: Settings, aim: float, most: int, patience: float
     ) -> None:
         settings = replace(settings, budget=None, max_seconds=None)
-        self.run = settings.method.start(graph, bench, settings)
+        self.run = settings.method.start(graph, executor, settings)
         self.look: Look | None = None
-        self._watch, self._draws_on, self._is_late = Stopwatch(bench.clock), True, bench.alarm(patience)
+        self._watch, self._draws_on, self._is_late = Stopwatch(executor.clock), True, executor.alarm(patience)
         self._reached = [(0, 0.0)]  # trainings and seconds at the start, after the beginning, and after each round
         if not self._has_time_for(self.run.begin()):
             return
@@ -263,7 +264,7 @@ class _Pilot:
         if lengths[0] <= 0:
             return Forecast(aim, unknown=f"after {in_words(look.trainings)} trainings values are still mostly noise")
         # One round of some test rows has few draws for each, from where errors shrink faster, as fits get better: with
-        # powers of 0.91 to 1.02 for the embeddings of benchmarks/plans.py.
+        # powers of 0.91 to 1.02 for the embeddings of executormarks/plans.py.
         rate = self.run.rate if chosen is None else float(np.sqrt(self.run.rate * FASTEST))
         growths = [
             self._growth(noise / length, look.unseen / length, aim, rate)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from faults import damaged_stores
-from localshapley.store import Store, StoreError
-from tests.store.test_store import ONE, attempt, batch, filled, never_wrong, rows_of
+from localshapley.engine.store import Store
+from localshapley.engine.store_file import StoreError
+from tests.engine.test_store import ONE, attempt, batch, filled, never_wrong, rows_of
 
 
 @pytest.mark.parametrize("table", ["tests", "coalitions", "fingerprints"])

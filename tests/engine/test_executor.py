@@ -18,11 +18,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 import naive
+from engine.runs import X_TEST, Y_TEST, MortalTree, X, Y, run, run_with, same_bits
 from localshapley.coalitions.exact import Pivots
+from localshapley.engine.executor import Executor
 from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.supports.nearest import nearest_rows
-from localshapley.workers import Bench
-from workers.runs import X_TEST, Y_TEST, MortalTree, X, Y, run, run_with, same_bits
 
 
 class RefusingTree(DecisionTreeClassifier):
@@ -69,19 +69,19 @@ class Sleeper(Trainer):
 
 @pytest.mark.parametrize("late", [2.0, -1.0], ids=["whole", "in parts"])
 def test_batches_come_back_in_their_order(late, monkeypatch):
-    monkeypatch.setattr("localshapley.workers.pieces.LATE", late)  # below 0, every job is cut after its first part
+    monkeypatch.setattr("localshapley.engine.pieces.LATE", late)  # below 0, every job is cut after its first part
     graph = ls.SupportGraph([range(8), range(4, 12)])
     with joblib.parallel_config(backend="threading"):
-        found = list(Bench(Sleeper()).score(Pivots(graph)))
+        found = list(Executor(Sleeper()).scores(Pivots(graph)))
     schedule = Pivots(graph)
     alone = schedule.take(2**14)
     assert len(found) > 8
-    assert np.concatenate([f.batch.players for f in found]).tolist() == alone.players.tolist()
+    assert np.concatenate([batch.players for batch, _ in found]).tolist() == alone.players.tolist()
     expected = alone.tests + 0.5 * np.repeat(np.diff(alone.indptr), np.diff(alone.test_indptr))
-    assert np.concatenate([f.scores for f in found]).tolist() == expected.tolist()
-    for each in found:  # what happened comes back in the same order
-        assert each.done.counts.failed == len(each.batch)
-        assert each.done.counts.first_failure == str(each.batch.coalition(0))
+    assert np.concatenate([scored.scores for _, scored in found]).tolist() == expected.tolist()
+    for batch, scored in found:  # what happened comes back in the same order
+        assert scored.counts.failed == len(batch)
+        assert scored.counts.first_failure == str(batch.coalition(0))
 
 
 class TestWorkersThatDie:
@@ -104,15 +104,15 @@ class TestWorkersThatDie:
                 raise BrokenProcessPool("they died")
                 yield
 
-        monkeypatch.setattr("localshapley.workers.processes.joblib.Parallel", Closing)
+        monkeypatch.setattr("localshapley.engine.backends.joblib.Parallel", Closing)
         with pytest.raises(ls.TrainingError, match="died 3 times in a row"):
             run(model=MortalTree(""), n_jobs=2)
 
     def test_plans_say_so_too(self, monkeypatch):
-        def broken(n_jobs):
+        def broken(*args, **settings):
             raise BrokenProcessPool("they died")
 
-        monkeypatch.setattr("localshapley.workers.bench.joblib.Parallel", broken)
+        monkeypatch.setattr("localshapley.engine.backends.joblib.Parallel", broken)
         with pytest.raises(ls.TrainingError, match=r"worker processes died \(BrokenProcessPool\); out of memory"):
             ls.plan(X, Y, X_TEST, Y_TEST, model=MortalTree(""), n_jobs=2)
 

@@ -9,12 +9,13 @@ import pytest
 
 import localshapley as ls
 from localshapley.compiling import Stopwatch
-from localshapley.engine import play
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import play
 from localshapley.methods import Method, Run, Settings
+from localshapley.models.trainer import Counts
 from localshapley.models.utility import as_trainer
 from localshapley.stopping import Look, Trainings
 from localshapley.valuation.looks import MAX_LOOKS
-from localshapley.workers import Bench, Done
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Scripted(Method):
     can_look: bool = False
     log: list = field(default_factory=list)
 
-    def start(self, graph, bench, settings):
+    def start(self, graph, executor, settings):
         self.log.append("start")
         return ScriptedRun(self, graph)
 
@@ -58,7 +59,7 @@ class ScriptedRun(Run):
 
     def begin(self):
         self._method.log.append("begin")
-        yield Done(trainings=1, draws=1)
+        yield Counts(trainings=1, draws=1)
         self._done = self._drawn = 1
 
     def draw(self, left, look, rule):
@@ -73,7 +74,7 @@ class ScriptedRun(Run):
                 if not isinstance(piece, int):
                     raise piece
                 self._done += piece
-                yield Done(trainings=piece, draws=2 * piece, reused=piece)
+                yield Counts(trainings=piece, draws=2 * piece, reused=piece)
         finally:
             self.closed = True
             self._method.log.append("closed")
@@ -91,11 +92,12 @@ class ScriptedRun(Run):
         )  # fmt: skip
 
 
-def played(method, clock=None, memory=None, **settings):
+def played(method, clock=None, store=None, **settings):
     trainer = as_trainer(lambda coalition, tests: [0.0] * len(tests))
-    bench = Bench(trainer, memory, **({"clock": clock} if clock else {}))
-    settings = {"stop": Trainings(10**9), **settings}
-    return play(ls.SupportGraph([range(3)]), bench, Settings(method, **settings))
+    settings = Settings(method, **{"stop": Trainings(10**9), **settings})
+    limits = {"max_seconds": settings.max_seconds, "on_interrupt": settings.on_interrupt}
+    executor = Executor(trainer, store, **limits, **({"clock": clock} if clock else {}))
+    return play(ls.SupportGraph([range(3)]), executor, settings)
 
 
 def test_rounds_follow_each_other_until_the_script_is_over():
@@ -166,7 +168,7 @@ class TestTimeIsUp:
                 return 20.0 if "closed" in method.log else 0.0
 
         method = Scripted(((20,), (1,)))
-        played(method, Working(), memory=object() if stored else None, max_seconds=limit)
+        played(method, Working(), store=object() if stored else None, max_seconds=limit)
         draws = [entry[1] for entry in method.log if entry[0] == "draw"]
         assert draws[1] == pytest.approx(room)
 

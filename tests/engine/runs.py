@@ -8,11 +8,11 @@ import signal
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.engine import play
+from localshapley.engine.executor import Executor
+from localshapley.engine.loop import play
+from localshapley.engine.run_store import opened
 from localshapley.methods import read_settings
 from localshapley.problem.posing import pose
-from localshapley.store.replay import opened
-from localshapley.workers import Bench
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:8], Y_TEST[:8]
@@ -47,10 +47,11 @@ def run(**settings):
 
 
 def run_with(limits, store=None, progress=None, **settings):
-    """The same, exact, with limits of the bench."""
+    """The same, exact, with limits of the executor."""
     problem = pose(X, Y, X_TEST, Y_TEST, **{"model": Tree(random_state=0), "support": SUPPORT, **settings})
-    with opened(store, problem.contents) as memory:
-        return play(problem.graph, Bench(problem.trainer, memory, **limits), read_settings("exact", progress=progress))
+    with opened(store, problem.contents) as known:
+        executor = Executor(problem.trainer, known, **limits)
+        return play(problem.graph, executor, read_settings("exact", progress=progress))
 
 
 def same_bits(a, b):

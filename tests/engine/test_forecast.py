@@ -13,11 +13,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
-from localshapley import engine
+from localshapley.engine.executor import Executor
+from localshapley.engine.forecast import PILOT, until_target
+from localshapley.engine.loop import play as play_games
 from localshapley.methods import read_settings
-from localshapley.methods.forecast import PILOT, until_target
 from localshapley.models.utility import as_trainer
-from localshapley.workers import Bench
 from playing import Timed, play
 
 N = 40
@@ -37,10 +37,10 @@ class Remembering:
     def __init__(self):
         self._scores, self.kept = {}, 0
 
-    def lookup(self, coalitions):
+    def look_up(self, coalitions):
         return np.array([self._scores.get(key, np.nan) for key in self._keys(coalitions)])
 
-    def keep(self, coalitions, trained, seconds):
+    def keep(self, coalitions, trained):
         self.kept += len(coalitions)
         self._scores.update(zip(self._keys(coalitions), trained.scores.tolist(), strict=False))
 
@@ -73,9 +73,9 @@ class TestMaxSeconds:
         supports = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(200)]
         game = Timed(smooth, 0.01)
         settings = read_settings("sample", tol=1e-6, max_seconds=20)
-        bench = Bench(as_trainer(game), clock=game.clock)
+        executor = Executor(as_trainer(game), max_seconds=20, before=16.0, clock=game.clock)
         with pytest.warns(ls.LocalShapleyWarning, match="drawn at random"):
-            engine.play(ls.SupportGraph(supports, N), bench, settings, before=16.0)
+            play_games(ls.SupportGraph(supports, N), executor, settings)
         assert 1 < game.now <= 4 + 20 / 20
 
     @pytest.mark.parametrize("settings", [{"method": "sample"}, {"method": "global-mc"}, {"per_test": True}])
@@ -86,20 +86,20 @@ class TestMaxSeconds:
         assert game.now <= 5  # those that were timed
 
     def test_with_a_store_each_run_goes_on_where_the_one_before_ended(self):
-        memory, found = Remembering(), None
+        store, found = Remembering(), None
         settings = {"method": "sample", "tol": 0.5, "max_seconds": 10}
         game = Timed(smooth, 1.0)
         with pytest.raises(ls.InvalidArgumentError, match=r"after \d+ trainings there is no estimate yet. They are in"):
-            play(SUPPORTS, game, N, clock=game.clock, memory=memory, **settings)
+            play(SUPPORTS, game, N, clock=game.clock, store=store, **settings)
         for _ in range(20):
             game = Timed(smooth, 1.0)
             with contextlib.suppress(ls.InvalidArgumentError):
-                found = play(SUPPORTS, game, N, clock=game.clock, memory=memory, **settings)
+                found = play(SUPPORTS, game, N, clock=game.clock, store=store, **settings)
                 break
             assert 10 <= game.now <= 14
         assert found is not None
         assert found.cost.stored > 40
-        assert memory.kept == found.cost.distinct  # none was trained twice
+        assert store.kept == found.cost.distinct  # none was trained twice
 
     def test_a_first_moment_that_was_slow_makes_no_false_warning(self):
         game, started = Timed(smooth, 0.001), [True]
@@ -140,11 +140,11 @@ class TestMaxSeconds:
 class TestUntilTarget:
     def forecast(self, seconds, patience=2.0, supports=SUPPORTS, most=PILOT, busy=1.0, **settings):
         game = Timed(smooth, seconds)
-        bench = Bench(as_trainer(game), clock=lambda: busy * game.now, cpu_clock=game.clock)
+        executor = Executor(as_trainer(game), clock=lambda: busy * game.now, cpu_clock=game.clock)
         graph = ls.SupportGraph(supports, N)
         settings = read_settings(**{"method": "sample", **settings})
-        run = settings.method.start(graph, bench, settings)
-        return until_target(run, graph, bench, settings, patience, most), game
+        run = settings.method.start(graph, executor, settings)
+        return until_target(run, graph, executor, settings, patience, most), game
 
     def test_a_target_that_is_reached_meanwhile_is_known(self):
         found, _ = self.forecast(1e-5, tol=0.2)
@@ -200,10 +200,10 @@ class TestUntilTarget:
         supports = [np.sort(np.random.default_rng(t).choice(3000, 2500, replace=False)) for t in range(12)]
         game = Timed(lambda coalition, tests: [np.tanh(len(coalition) / 900 + t) for t in tests], 0.001)
         graph = ls.SupportGraph(supports, 3000)
-        bench, settings = Bench(as_trainer(game), clock=game.clock, cpu_clock=game.clock), read_settings("sample")
-        run = settings.method.start(graph, bench, settings)
+        executor, settings = Executor(as_trainer(game), clock=game.clock, cpu_clock=game.clock), read_settings("sample")
+        run = settings.method.start(graph, executor, settings)
         with np.errstate(over="raise", divide="raise", invalid="raise"), warnings.catch_warnings(action="error"):
-            until_target(run, graph, bench, settings)
+            until_target(run, graph, executor, settings)
 
     def test_where_next_to_nothing_can_be_trained_it_says_that_it_cannot_tell(self):
         found, game = self.forecast(1.0)

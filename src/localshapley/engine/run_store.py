@@ -15,11 +15,11 @@ import numpy as np
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Coalitions
+from localshapley.engine.store import Store
+from localshapley.engine.store_file import StoreError
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.models.trainer import Trained
-from localshapley.store.contents import Contents
-from localshapley.store.file import StoreError
-from localshapley.store.store import Store
+from localshapley.problem.contents import Contents
 from localshapley.wording import counted, duration
 
 StoreSetting: TypeAlias = str | os.PathLike[str] | Store | None
@@ -29,21 +29,21 @@ ENOUGH_TRAININGS = 256
 
 
 @contextmanager
-def opened(store: StoreSetting, contents: Callable[[], Contents]) -> Iterator[Replay | None]:
-    """The replay of a run with the store behind the `store` argument: a path, a store that stays open, or None."""
+def opened(store: StoreSetting, contents: Callable[[], Contents]) -> Iterator[RunStore | None]:
+    """What a run knows of the store behind the `store` argument: a path, a store that stays open, or None."""
     if store is None:
         yield None
     elif isinstance(store, Store):
-        yield Replay(store, contents())
+        yield RunStore(store, contents())
     elif isinstance(store, str | os.PathLike):
         with Store(store) as file:
-            yield Replay(file, contents())
+            yield RunStore(file, contents())
     else:
         raise InvalidArgumentError(f"store must be a path such as 'run.db', or a Store; got {store!r}.")
 
 
-class Replay:
-    """Scores by the contents of coalitions and test rows, in a store.
+class RunStore:
+    """A store as a run uses it: scores by the contents of coalitions and test rows.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Replay:
         """What the user should know about the store."""
         return self._notes if self._was_asked else ["the store was not used: these values need no training."]
 
-    def lookup(self, coalitions: Coalitions) -> Floats:
+    def look_up(self, coalitions: Coalitions) -> Floats:
         """Scores of coalitions on their test rows, flat; NaN where they are not known."""
         self._was_asked = True
         if not self._keeps:
@@ -79,9 +79,9 @@ class Replay:
             self._do_without(error)
             return np.full(len(coalitions.tests), np.nan)
 
-    def keep(self, coalitions: Coalitions, trained: Trained, seconds: float) -> None:
-        """Keep the scores of coalitions that took `seconds` to train."""
-        self._seconds += seconds
+    def keep(self, coalitions: Coalitions, trained: Trained) -> None:
+        """Keep the scores of coalitions, unless they are trained more quickly than read."""
+        self._seconds += trained.counts.seconds
         self._trained += len(coalitions) - trained.counts.trivial
         if not self._keeps:
             return

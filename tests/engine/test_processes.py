@@ -9,8 +9,8 @@ import tempfile
 
 import pytest
 
-from localshapley.workers.processes import OURS, _is_alive, _remove_leftovers
-from workers.runs import run
+from engine.runs import run
+from localshapley.engine.backends import OURS, _is_alive, _remove_leftovers
 
 posix = pytest.mark.skipif(os.name != "posix", reason="the system cannot be asked whether a process exists")
 
@@ -59,9 +59,9 @@ def test_whether_a_process_is_alive(ended):
 
 WORKER = """
 import os, sys, time
-from localshapley.workers import processes
-processes.BETWEEN_SIGNS = 0.01
-processes._end_with(int(sys.argv[1]))
+from localshapley.engine import backends
+backends.BETWEEN_SIGNS = 0.01
+backends._end_with(int(sys.argv[1]))
 print("ready", flush=True)
 time.sleep(3600)
 """

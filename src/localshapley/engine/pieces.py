@@ -1,18 +1,18 @@
-"""Pieces of batches: how large they are, what remains to be trained, and what it took."""
+"""Batches in pieces: how large they are, what remains to be trained of each, and in what order they come back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterator
 from time import perf_counter
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats
 from localshapley.coalitions.batch import Batch, Coalitions
 from localshapley.compiling import Stopwatch
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.trainer import Trained, Trainer
 
 PARTS = 4
 """Number of parts that a piece of work is trained in; the time is checked after each."""
@@ -21,88 +21,29 @@ LEAST_SECONDS = 0.03
 LATE = 2.0
 """How many times as long as planned a piece of work may take; then it is cut."""
 
-
-@dataclass
-class Done:
-    """What a piece of work took.
-
-    Attributes
-    ----------
-    trainings : int
-        Coalitions trained.
-    draws : int
-        Coalitions scored, over all test rows, or classes of them.
-    reused : int
-        Draws that needed no training of their own.
-    stored : int
-        Coalitions that were remembered.
-    parts : int
-        Parts of a model that were valued by a formula, without any coalition.
-    counts : Counts
-    """
-
-    trainings: int = 0
-    draws: int = 0
-    reused: int = 0
-    stored: int = 0
-    counts: Counts = field(default_factory=Counts)
-    parts: int = 0
-
-    def add(self, other: Done) -> None:
-        """Add another piece of work."""
-        self.trainings += other.trainings
-        self.draws += other.draws
-        self.reused += other.reused
-        self.stored += other.stored
-        self.parts += other.parts
-        self.counts.add(other.counts)
-
-    @property
-    def progress(self) -> int:
-        """Coalitions, classes of them, or parts of the model that are done with."""
-        return self.draws - self.reused + self.parts
+Job: TypeAlias = tuple[int, Coalitions, list[int], float]
+"""What is sent to be trained: the number of a piece, its coalitions, and the stops and seconds of `train_in_parts`."""
 
 
-Work: TypeAlias = Generator[Done, None, None]
-"""Work that is under way: yields after each piece what it took."""
-
-
-@dataclass
-class Scored:
-    """A batch with its scores, and what they took."""
-
-    batch: Batch
-    scores: Floats
-    done: Done
-
-
-class Outcome(NamedTuple):
-    """What came of a job: the first `n` of its coalitions are trained, which took `seconds`."""
-
-    trained: Trained
-    n: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Job:
-    """Coalitions to train, up to each of the `stops` in turn, until `seconds` are over."""
-
-    coalitions: Coalitions
-    stops: list[int]
-    seconds: float
-
-    def do(self, trainer: Trainer, clock: Callable[[], float] = perf_counter) -> Outcome:
-        """Train all of them, or up to the first stop that is late."""
-        parts, sizes, done = [], [], 0
-        with Stopwatch(clock) as watch:
-            for stop in self.stops:
-                parts.append(trainer.train(self.coalitions.part(done, stop)))
-                sizes.append(stop - done)
-                done = stop
-                if watch.seconds > self.seconds:
-                    break
-        return Outcome(Trained.joined(parts, sizes), done, watch.seconds)
+def train_in_parts(
+    trainer: Trainer,
+    coalitions: Coalitions,
+    stops: list[int],
+    seconds: float,
+    clock: Callable[[], float] = perf_counter,
+) -> Trained:
+    """Train coalitions up to each of the `stops` in turn, until `seconds` are over; its counts say how many."""
+    parts, sizes, done = [], [], 0
+    with Stopwatch(clock) as watch:
+        for stop in stops:
+            parts.append(trainer.train(coalitions.part(done, stop)))
+            sizes.append(stop - done)
+            done = stop
+            if watch.seconds > seconds:
+                break
+    trained = Trained.joined(parts, sizes)
+    trained.counts.trainings, trained.counts.seconds = done, watch.seconds
+    return trained
 
 
 class Piece:
@@ -154,18 +95,16 @@ class Piece:
         scores = None if known is None else known[of_tests[start] : of_tests[stop]]
         return Piece(self.batch.part(start, stop), scores, self._trivial[start:stop])
 
-    def scored(self, trained: Trained | None) -> Scored:
-        """Merge the trained scores with the known ones."""
-        trainings, counts, scores = 0, Counts(), self._known
-        if trained is not None:
-            trainings, counts = len(self.todo), trained.counts
-            if scores is None:
-                scores = trained.scores
-            else:
-                scores[self._unknown] = trained.scores
-        assert scores is not None
-        n, draws = len(self.batch), len(scores)
-        return Scored(self.batch, scores, Done(trainings, draws, draws - n, n - trainings, counts))
+    def scored(self, trained: Trained | None) -> Trained:
+        """The scores of the whole batch, where those that were not known have been trained; and what it took."""
+        trained = Trained(np.empty(0)) if trained is None else trained
+        scores, counts = trained.scores, trained.counts
+        if self._known is not None:
+            scores = self._known
+            scores[self._unknown] = trained.scores
+        n, counts.trainings, counts.draws = len(self.batch), len(self.todo), len(scores)
+        counts.reused, counts.stored = counts.draws - n, n - counts.trainings
+        return Trained(scores, counts)
 
 
 def _coalitions_with(marked: AnyArray, batch: Coalitions) -> AnyArray:
@@ -240,7 +179,7 @@ class BatchSizer:
         if n_trainings:
             self._trainings.learn(n_trainings, seconds)
 
-    def job(self, piece: Piece) -> Job:
+    def job(self, index: int, piece: Piece) -> Job:
         """A piece as it is to be trained: in parts, so that it can be cut if it turns out slow."""
         marks: AnyArray = np.empty(0)
         if self._trainings.is_known and not self.fixed:
@@ -248,4 +187,99 @@ class BatchSizer:
             marks = np.arange(at_once, piece.n_trainings, at_once)
         elif not self.fixed:
             marks = 2 ** np.arange(1, PARTS) - 1  # 1, 2, 4, ... at a time
-        return Job(piece.todo, piece.stops(marks), LATE * self.seconds)
+        return index, piece.todo, piece.stops(marks), LATE * self.seconds
+
+    def is_short(self, n: float) -> bool:
+        """Whether so many trainings are known to take less time than a batch."""
+        return self._trainings.is_known and n <= self._trainings.fitting
+
+
+class PendingJobs:
+    """Pieces that are sent to be trained, come back in any order, maybe in parts, and are passed on in their order.
+
+    Parameters
+    ----------
+    pieces : iterator of Piece
+    sizer : BatchSizer
+    max_ready : int
+        Maximum number of batches that wait for an earlier one; then nothing new is sent until that one is back.
+
+    Attributes
+    ----------
+    sent : dict of Piece
+        What is not back yet, by number.
+    trouble : list of exceptions
+        What went wrong while jobs were asked for.
+    """
+
+    def __init__(self, pieces: Iterator[Piece], sizer: BatchSizer, max_ready: int) -> None:
+        self._new, self._sizer, self._max_ready = enumerate(pieces), sizer, max_ready
+        self._again: deque[int] = deque()
+        self.sent: dict[int, Piece] = {}
+        self.trouble: list[BaseException] = []
+        self._ready: dict[int, list[tuple[Batch, Trained]]] = {}  # the parts of each that are back
+        self._whole: set[int] = set()  # those of which all parts are
+        self._following = 0
+
+    def known(self) -> Iterator[tuple[Batch, Trained]]:
+        """What needs no training, up to the next piece that does."""
+        yield from self.ready()
+        while not self.sent and self._meets_new():
+            yield from self.ready()
+
+    def jobs(self) -> Iterator[Job]:
+        """What to send: first what was lost, or came back unfinished."""
+        # joblib pulls from here in a thread of its own, where an error would be lost.
+        try:
+            self._again = deque(sorted(self.sent))
+            while (index := self._next()) is not None:
+                yield self._sizer.job(index, self.sent[index])
+        except GeneratorExit:  # joblib has given up, and says why elsewhere
+            raise
+        except BaseException as error:
+            self.trouble.append(error)
+
+    def back(self, index: int, n: int) -> Piece:
+        """Take back the first `n` coalitions of a piece; the rest is sent again."""
+        done, left = self.sent[index].cut(n)
+        if left is None:
+            del self.sent[index]
+        else:
+            self.sent[index] = left
+            self._again.append(index)
+        return done
+
+    def add(self, index: int, batch: Batch, scored: Trained) -> None:
+        """Add what is scored of a piece."""
+        if index not in self.sent:
+            self._whole.add(index)
+        self._ready[index] = [*self._ready.get(index, []), (batch, scored)]  # at once: another thread may be taking
+
+    def ready(self) -> Iterator[tuple[Batch, Trained]]:
+        """What is scored and next in order."""
+        while self._following in self._ready:
+            yield from self._ready.pop(self._following)
+            if self._following not in self._whole:
+                return
+            self._whole.remove(self._following)
+            self._following += 1
+
+    def _next(self) -> int | None:
+        if self._again:
+            return self._again.popleft()
+        while len(self._ready) < self._max_ready and self._meets_new():
+            if self._last in self.sent:
+                return self._last
+        return None
+
+    def _meets_new(self) -> bool:
+        """Whether there was one more piece; it is to be sent now, or ready."""
+        item = next(self._new, None)
+        if item is None:
+            return False
+        self._last, piece = item
+        if len(piece.todo):
+            self.sent[self._last] = piece
+        else:
+            self.add(self._last, piece.batch, piece.scored(None))
+        return True

@@ -13,7 +13,7 @@ import pytest
 from sklearn.svm import SVC
 
 import localshapley as ls
-from workers.runs import run, run_with, same_bits
+from engine.runs import run, run_with, same_bits
 
 
 @pytest.fixture(scope="module")

@@ -9,59 +9,60 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Singles
 from localshapley.compiling import announcing_compilation, showing_compilation
+from localshapley.engine.executor import Executor
+from localshapley.engine.forecast import how_to_shorten, start
+from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import warn
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
-from localshapley.methods.forecast import how_to_shorten, start
 from localshapley.models.trainer import Counts
 from localshapley.problem.base import Problem
 from localshapley.progress import Progress
 from localshapley.stopping import Look
-from localshapley.store.replay import StoreSetting, opened
-from localshapley.tally import Tally
 from localshapley.valuation import Cost, History, Origin, Valuation
 from localshapley.valuation.errors import errors_of_run
 from localshapley.valuation.looks import Looks
-from localshapley.workers import Bench
 
 
-def play(graph: SupportGraph, bench: Bench, settings: Settings, before: float = 0.0) -> Played:
-    """Play the games of a graph by the method of the settings; so many seconds of a limit of time went `before`."""
-    bench = bench.within(settings.max_seconds)
-    tally, rule, looks, stopped = Tally(settings, bench, before), settings.rule, Looks(), ""
+def play(graph: SupportGraph, executor: Executor, settings: Settings) -> RunResult:
+    """Play the games of a graph by the method of the settings."""
+    rule, looks, stopped = settings.rule, Looks(), ""
     with announcing_compilation(settings.progress):
-        run, graph, at_first, notes = start(graph, bench, settings, lambda: tally.elapsed)
-        tally.is_unforeseen = run.least_is_bound
+        run, graph, at_first, notes = start(graph, executor, settings)
+        refuses = executor.store is not None or run.least_is_bound  # others were known beforehand to fit into the limit
         may_be_long = settings.max_seconds is None and run.counts == "trainings"  # other runs may not list their games
-        faster = how_to_shorten(run, graph, bench, settings) if may_be_long else ""
+        faster = how_to_shorten(run, graph, executor, settings) if may_be_long else ""
         bar = Progress(settings.progress, run.total, run.doing, run.first_look, faster)
-        with bar, showing_compilation(bar, {*run.kernels, *bench.trainer.kernels}):
-            tally.work_off(run.begin(), bar, may_stop=lambda: False)
+        with bar, showing_compilation(bar, {*run.kernels, *executor.trainer.kernels}):
+            executor.drain(run.begin(), bar, may_stop=lambda: False, refuses=refuses)
             while not stopped:
-                most = run.planned + tally.in_time(run.distinct, bench.memory) if looks.last else at_first
+                most = run.planned + executor.in_time(run.distinct) if looks.last else at_first
                 left = settings.left(run.planned, most)
                 if not run.draw(left, looks.last, rule):
-                    stopped = run.ended or (tally.time if left < settings.left(run.planned, np.inf) else settings.spent)
+                    is_late = left < settings.left(run.planned, np.inf)
+                    stopped = run.ended or (executor.time if is_late else settings.spent)
                     break
-                stopped = tally.work_off(run.train(), bar, may_stop=lambda: looks.last is not None or run.can_look)
+                stopped = executor.drain(
+                    run.train(), bar, may_stop=lambda: looks.last is not None or run.can_look, refuses=refuses
+                )
                 is_cut = bool(stopped) and run.distinct < run.planned
                 if is_cut:
                     run.cut_short()
                     if not run.can_look:
                         break
-                look = looks.add(replace(run.look(looks.last, tally.elapsed), spread_tests=run.spread_tests))
+                look = looks.add(replace(run.look(looks.last, executor.elapsed), spread_tests=run.spread_tests))
                 if look.exact:
                     stopped = run.complete
                 elif not is_cut:
                     bar.reached(look.relative_error, None if rule is None else rule.aim)
                     if rule is not None and rule.holds(look):
                         stopped = rule.reached(look)
-            look = looks.last or run.look(None, tally.elapsed)  # `begin` trained all there was
-    return Played.of(run, graph, look, looks, tally, stopped, bench.trainer.name, notes)
+            look = looks.last or run.look(None, executor.elapsed)  # `begin` trained all there was
+    return RunResult.of(run, graph, look, looks, executor, settings, stopped, notes)
 
 
 @dataclass(frozen=True)
-class Played:
+class RunResult:
     """Games that have been played to their end."""
 
     graph: SupportGraph
@@ -86,28 +87,28 @@ class Played:
         graph: SupportGraph,
         look: Look,
         looks: Looks,
-        tally: Tally,
+        executor: Executor,
+        settings: Settings,
         stopped: str,
-        trainer: str,
         notes: list[str],
-    ) -> Played:
+    ) -> RunResult:
         """The outcome of a run on the games of a graph."""
         spread_tests = run.spread_tests()
         return cls(
             graph=graph,
             values=look.values,
             stderr=look.stderr,
-            per_test=run.by_test() if tally.settings.per_test else None,
-            halves=run.halves_by_test() if tally.settings.per_test and look.stderr.any() else None,
+            per_test=run.by_test() if settings.per_test else None,
+            halves=run.halves_by_test() if settings.per_test and look.stderr.any() else None,
             spread=run.spread(look.stderr) if look.stderr.any() else None,
             spread_tests=spread_tests,
             history=looks.history() if run.samples else None,
-            cost=tally.cost(trainer, run.distinct),
-            counts=tally.done.counts,
+            cost=executor.cost(run.distinct),
+            counts=executor.counts,
             method=run.title,
             chosen=run.why,
             stopped=stopped,
-            notes=[*notes, *run.notes, *errors_of_run(look, tally.settings.rule, spread_tests)],
+            notes=[*notes, *run.notes, *errors_of_run(look, settings.rule, spread_tests)],
         )
 
     def valuation(self, problem: Problem, notes: list[str], origin: Origin | None = None) -> Valuation:
@@ -153,6 +154,13 @@ class Played:
 def solve(problem: Problem, settings: Settings, store: StoreSetting = None, origin: Origin | None = None) -> Valuation:
     """Play the games of a problem, with a store if there is one, and make the result."""
     settings.check_room(problem.graph)
-    with opened(store, problem.contents) as memory:
-        played = play(problem.graph, Bench(problem.trainer, memory), settings, before=settings.watch.seconds)
-        return played.valuation(problem, [] if memory is None else memory.notes, origin)
+    with opened(store, problem.contents) as known:
+        executor = Executor(
+            problem.trainer,
+            known,
+            max_seconds=settings.max_seconds,
+            before=settings.watch.seconds,
+            on_interrupt=settings.on_interrupt,
+        )
+        found = play(problem.graph, executor, settings)
+        return found.valuation(problem, [] if known is None else known.notes, origin)

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, offsets
+from localshapley.engine.store_file import ERRORS, Connection, StoreFile
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_number
-from localshapley.store.file import ERRORS, Connection, StoreFile
 
 AnyRow: TypeAlias = tuple[Any, ...]
 RECORD = np.dtype([("test", "<i4"), ("score", "<f8")])  # of a coalition, ascending in the number of the test row

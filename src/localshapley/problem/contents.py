@@ -21,7 +21,7 @@ from localshapley.inputs.folds import Fold
 from localshapley.inputs.model import on_one_line, seeded
 from localshapley.inputs.task import Task
 from localshapley.models.trainer import Trainer
-from localshapley.store.describing import describe
+from localshapley.problem.describing import describe
 
 
 class Contents(NamedTuple):

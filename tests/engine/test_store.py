@@ -21,9 +21,10 @@ import pytest
 from typer.testing import CliRunner
 
 from localshapley.cli.store import app
+from localshapley.engine import store_file
+from localshapley.engine.store import Store
+from localshapley.engine.store_file import StoreError
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.store import Store, StoreError
-from localshapley.store import file as store_file
 
 ONE, TWO = b"fingerprint one.", b"fingerprint two."
 POOL = np.random.default_rng(99).integers(0, 2**64, (200, 2), dtype=np.uint64)  # digests of test rows
@@ -272,7 +273,7 @@ class TestObject:
             assert store.info().n_coalitions == 400
 
     def test_an_error_takes_the_whole_batch_back(self, tmp_path, monkeypatch):
-        from localshapley.store import store as module
+        from localshapley.engine import store as module
 
         with Store(tmp_path / "s") as store:
             store.add(ONE, "a model", *batch(0))
@@ -315,7 +316,7 @@ def ended_well(*pids):
 WRITER = """
 import sys
 sys.path.insert(0, {tests!r})
-from tests.store.test_store import ONE, Store, batch
+from tests.engine.test_store import ONE, Store, batch
 store = Store({path!r})
 print("ready", flush=True)
 sys.stdin.readline()

@@ -29,9 +29,9 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import localshapley as ls
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.task import Task
+from localshapley.problem.contents import Contents, contents_of_folds, digest_rows
+from localshapley.problem.describing import describe
 from localshapley.problem.finding import of_folds
-from localshapley.store.contents import Contents, contents_of_folds, digest_rows
-from localshapley.store.describing import describe
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:10], Y_TEST[:10]
@@ -408,7 +408,7 @@ class TestDescribe:
         assert describe(one) == describe(two)
 
     def test_it_is_the_same_in_another_process(self):
-        code = "from localshapley.store.describing import describe; import localshapley as ls; "
+        code = "from localshapley.problem.describing import describe; import localshapley as ls; "
         code += "from sklearn.svm import SVC; "
         code += "print(describe([SVC(gamma=2), ls.scores.Confidence(), {'b', 'a'}, {1: (2, None)}]))"
         there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

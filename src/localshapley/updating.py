@@ -13,6 +13,7 @@ from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets,
 from localshapley.engine import solve
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.inputs.columns import n_rows_of
 from localshapley.inputs.data import known_table
 from localshapley.inputs.folds import continued
 from localshapley.methods import Auto, Method, Settings, read_settings
@@ -29,7 +30,7 @@ from localshapley.stopping import Rule
 from localshapley.store.replay import StoreSetting
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
-from localshapley.valuation.columns import check_valuation, n_rows_of
+from localshapley.valuation.columns import check_valuation
 from localshapley.valuation.matching import find, find_rows
 from localshapley.valuation.record import recorded
 from localshapley.workers import Bench

@@ -18,6 +18,7 @@ from localshapley.choosing.result import Chosen, Pruning, Selection
 from localshapley.choosing.walking import Walk
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.inputs.columns import count_of, n_rows_of
 from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
@@ -29,7 +30,6 @@ from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Support
-from localshapley.valuation.columns import count_of, n_rows_of
 from localshapley.wording import counted
 
 

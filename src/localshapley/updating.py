@@ -15,6 +15,7 @@ from localshapley.engine.loop import solve
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.inputs.columns import n_rows_of
 from localshapley.inputs.data import known_table
 from localshapley.inputs.folds import continued
 from localshapley.methods import Auto, Method, Settings, read_settings
@@ -30,7 +31,7 @@ from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
-from localshapley.valuation.columns import check_valuation, n_rows_of
+from localshapley.valuation.columns import check_valuation
 from localshapley.valuation.matching import find, find_rows
 from localshapley.valuation.record import recorded
 

@@ -28,6 +28,8 @@ from naive import weight
 
 NEAR = 1e-7
 """What differs by less may come out either way, by rounding."""
+NEAR_IN_32_BITS = 1e-3
+"""The same for solvers that compute in 32 bits, as the rows are."""
 
 
 class TieError(Exception):
@@ -348,8 +350,14 @@ def refuse_ties(model: Any, rows: Any, last: Any) -> None:
     found = np.sort(found, axis=1)
     gap = found[:, -1] - found[:, -2]
     exact = type(last).__name__.startswith(COUNTS_VOTES)
-    if ((gap < NEAR) & ((gap > 0) | (not exact))).any():
+    near = NEAR_IN_32_BITS if np.float32 in dtypes_of(rows) else NEAR
+    if ((gap < near) & ((gap > 0) | (not exact))).any():
         raise TieError
+
+
+def dtypes_of(rows: Any) -> list[Any]:
+    """The types of the columns."""
+    return rows.dtypes.tolist() if isinstance(rows, pd.DataFrame) else [getattr(rows, "dtype", None)]
 
 
 def score_of(name: Any, classes: Any, truth: Any, found: np.ndarray) -> float:

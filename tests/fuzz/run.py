@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator
 
 import localshapley as ls
 from fuzz.cases import Case, draw
-from fuzz.oracle import TieError, table, values_of
+from fuzz.oracle import TieError, dtypes_of, table, values_of
 from localshapley.errors import LocalShapleyError, LocalShapleyWarning
 
 FAILURES = ("wrong", "raw", "warning")
@@ -96,9 +96,7 @@ def compare(case: Case) -> Outcome:
 
 def tolerance(case: Case) -> float:
     """How far solvers may be apart: those of scikit-learn compute in float32 where the rows are."""
-    X = case.rows[0]
-    kinds = X.dtypes.tolist() if isinstance(X, pd.DataFrame) else [getattr(X, "dtype", None)]
-    return 2e-4 if any(kind == np.float32 for kind in kinds) else 2e-6
+    return 2e-4 if np.float32 in dtypes_of(case.rows[0]) else 2e-6
 
 
 def equal(what: str, one: Any, other: Any, close: float = 0.0) -> None:

@@ -24,8 +24,8 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.inputs.threads import in_threads, threads_for, unthreaded_blas
+from localshapley.models.checking import Checked, check
 from localshapley.models.compiled import plain
-from localshapley.problem.checking import Checked, check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.search import within
 from localshapley.valuation import Cost, Valuation

@@ -18,7 +18,7 @@ from localshapley.inputs.data import known_table
 from localshapley.inputs.folds import make_folds
 from localshapley.inputs.model import prepared, takes_kernel
 from localshapley.inputs.numbers import check_n_jobs, check_whole
-from localshapley.problem.checking import check
+from localshapley.models.checking import check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.tasks.curves import SCORES, Training
 

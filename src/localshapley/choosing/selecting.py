@@ -21,6 +21,7 @@ from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.inputs.columns import count_of, n_rows_of
 from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
@@ -32,7 +33,6 @@ from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Support
-from localshapley.valuation.columns import count_of, n_rows_of
 from localshapley.wording import counted
 
 

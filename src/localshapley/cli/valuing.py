@@ -137,7 +137,7 @@ def comparing_as_given(run: Run, data: Data) -> AbstractContextManager[None]:
 
 def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
     """Read the data, and the values of its rows, `n` of which are asked for, where they were saved."""
-    from localshapley.valuation.columns import count_of  # heavy
+    from localshapley.inputs.columns import count_of  # heavy
 
     if run.play_owners:
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,47 @@ FEW_CELLS = 2**18
 """Cells that are digested sooner without a kernel, if that is not compiled yet."""
 MISSING = np.float64(np.nan).view(np.uint64)
 """The word of a missing cell."""
+
+
+@dataclass(frozen=True)
+class Digests:
+    """What was valued, as the user gave it: enough to recognise the rows and labels in another table.
+
+    Attributes
+    ----------
+    rows : uint64 array of shape (n_rows, 2)
+        Digests of the rows by the values in them, in the order of the columns.
+    labels : uint64 array of shape (n_rows,)
+    columns : list of str or None
+        Names of the columns, where the table had names that differ: another table may have them in another order, and
+        more of them.
+    is_joined : bool
+        Whether the rows were joined with the user's table already: digests then do nothing but break ties.
+    """
+
+    rows: Masks
+    labels: Masks
+    columns: list[str] | None = None
+    is_joined: bool = False
+
+    @classmethod
+    def of(cls, X: Any, y: Any, *, is_joined: bool = False) -> Digests:
+        """Digest the rows and labels of a table."""
+        names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else []
+        columns = names if names and len(set(names)) == len(names) else None
+        return cls(digest_cells(X), digest_labels(y), columns, is_joined)
+
+    def joined(self, order: Ints) -> Digests:
+        """The digests of rows that were joined with the user's table, in the order that it has."""
+        return Digests(self.rows[order], self.labels[order], self.columns, is_joined=True)
+
+    def of_table(self, X: Any) -> Masks:
+        """Digest the rows of another table, by the same columns where it has them."""
+        if isinstance(X, pd.DataFrame) and self.columns is not None:
+            place = {str(name): i for i, name in enumerate(X.columns)}
+            if all(name in place for name in self.columns):
+                X = X.iloc[:, [place[name] for name in self.columns]]
+        return digest_cells(X)
 
 
 def digest_cells(X: Any) -> Masks:

@@ -13,14 +13,15 @@ import pandas as pd
 from localshapley.arrays import Floats, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
+from localshapley.inputs.digests import Digests
 from localshapley.inputs.folds import Fold, fold_of_rows, training_rows
 from localshapley.inputs.task import Task
 from localshapley.models.owners import Owners
+from localshapley.models.skill import Skill
 from localshapley.models.trainer import Trainer
 from localshapley.problem.contents import Contents
 from localshapley.supports.base import Support
-from localshapley.valuation.parts import Digests, Origin
-from localshapley.valuation.skill import Skill
+from localshapley.valuation.parts import Origin
 
 
 @dataclass(frozen=True, kw_only=True)

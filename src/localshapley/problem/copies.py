@@ -18,7 +18,7 @@ from localshapley.inputs.copies import (
     say_seen_in_folds,
 )
 from localshapley.inputs.digests import digest_cells
-from localshapley.problem.checking import Checked
+from localshapley.models.checking import Checked
 
 
 def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[str]:

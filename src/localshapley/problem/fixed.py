@@ -14,10 +14,10 @@ from localshapley.games import SupportGraph
 from localshapley.inputs.folds import order_of_tests, tested_rows, training_rows
 from localshapley.inputs.model import on_one_line, train_reference
 from localshapley.inputs.task import Task
+from localshapley.models.checking import Checked
 from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.checking import Checked
 from localshapley.problem.contents import Contents, contents_by_name, contents_of_task
 from localshapley.problem.describing import describe
 from localshapley.problem.finding import of_folds

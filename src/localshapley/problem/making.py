@@ -11,10 +11,10 @@ from localshapley.inputs.boosting import note_on_splits
 from localshapley.inputs.folds import Fold, order_of_tests, tested_rows
 from localshapley.inputs.model import final_step, on_one_line
 from localshapley.inputs.task import Task
+from localshapley.models.checking import Checked
 from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.checking import Checked
 from localshapley.problem.contents import contents_of_folds, contents_of_task
 from localshapley.problem.finding import Found, note_on_empty
 from localshapley.problem.references import Trial, skill_of

@@ -13,6 +13,7 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
+from localshapley.inputs.digests import Digests
 from localshapley.inputs.graphs import NodeData, read_graph
 from localshapley.inputs.task import Task
 from localshapley.models.devices import find_device
@@ -24,7 +25,6 @@ from localshapley.problem.describing import describe
 from localshapley.problem.finding import LARGER
 from localshapley.supports.base import Support
 from localshapley.supports.hops import Hops, NodeSpace, within
-from localshapley.valuation.parts import Digests
 
 TESTED = {"test": "test nodes", "train": "games of training nodes"}
 """What the tests of the games are, by who has the games."""

@@ -17,17 +17,18 @@ from sklearn.utils import _safe_indexing, get_tags
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.data import are_numbers, as_amounts, as_array
+from localshapley.inputs.digests import Digests
 from localshapley.inputs.loud import note_of_loud_rows
 from localshapley.inputs.model import check_decisions, final_step, reads_names, seeded, takes_kernel
 from localshapley.inputs.parts import Parts
 from localshapley.inputs.task import Task
+from localshapley.models.checking import check
 from localshapley.models.cluster import need_workers
 from localshapley.models.dispatch import as_model, compiled_trainer_of
 from localshapley.models.fixed import Fixed
 from localshapley.models.model import Model
 from localshapley.models.pipelines import as_table, flat, names_of_steps, peel, transformed
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.checking import check
 from localshapley.problem.copies import notes_on_copies
 from localshapley.problem.finding import Found, as_rows, support_for, where_mostly_empty
 from localshapley.problem.making import make_problem
@@ -35,7 +36,6 @@ from localshapley.problem.references import MAX_PREDICTED, MAX_REFERENCE, Trial,
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Space, Support
 from localshapley.supports.parted import PartedRows
-from localshapley.valuation.parts import Digests
 
 COPIES_OF_PART, COPIES_OF_ROWS, BYTES_OF_PLAYER = 14, 6, 3000
 """Memory that a part takes while it is read and searched (the next ones are read meanwhile), and gathered rows."""

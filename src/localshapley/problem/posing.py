@@ -16,6 +16,7 @@ from localshapley.inputs.loud import note_of_loud_rows
 from localshapley.inputs.lying import parts_of, tests_in_memory
 from localshapley.inputs.numbers import check_n_jobs
 from localshapley.inputs.task import Task
+from localshapley.models.checking import check
 from localshapley.models.cluster import need_workers
 from localshapley.models.fixed import Fixed
 from localshapley.models.owners import Owners, OwnersTrainer
@@ -25,7 +26,6 @@ from localshapley.models.pipelines import (
     warning_on_labels,
 )
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.checking import check
 from localshapley.problem.contents import Contents
 from localshapley.problem.copies import notes_on_copies
 from localshapley.problem.finding import find_by_folds, find_supports, of_folds, where_mostly_empty

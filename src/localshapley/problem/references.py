@@ -18,10 +18,10 @@ from localshapley.inputs.model import (
     train_reference,
 )
 from localshapley.inputs.task import Task
+from localshapley.models.skill import Skill, classifier_skill, regressor_skill
 from localshapley.progress import ProgressSetting, telling
 from localshapley.supports.base import Support
 from localshapley.supports.default import default_support
-from localshapley.valuation.skill import Skill, classifier_skill, regressor_skill
 
 MAX_PREDICTED = 2000
 """Maximum number of test rows that reference models predict; more would hardly say better how good the model is."""

@@ -18,8 +18,8 @@ from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.model import prepared, takes_kernel
 from localshapley.inputs.numbers import check_n_jobs, check_whole
+from localshapley.models.checking import check
 from localshapley.models.pipelines import transformed
-from localshapley.problem.checking import check
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.valuation import Valuation
 from localshapley.valuation.matching import rows_and_labels

@@ -9,9 +9,10 @@ import pandas as pd
 
 from localshapley.distances import distances
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.columns import tables
 from localshapley.inputs.numbers import check_whole
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import ids_of, influences, tables
+from localshapley.valuation.columns import ids_of, influences
 from localshapley.valuation.matching import rows_and_labels
 
 

@@ -11,18 +11,18 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.columns import count_of, table
 from localshapley.inputs.folds import Fold
 from localshapley.inputs.model import takes_kernel
 from localshapley.inputs.numbers import check_whole
-from localshapley.problem.checking import Checked, check
+from localshapley.models.checking import Checked, check
+from localshapley.models.skill import INTERVAL, NAMES, stderr_of_mean
 from localshapley.tasks.score_change import losses_of, predict_held_out
 from localshapley.tasks.suspects import judge
 from localshapley.tasks.witnesses import filled
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import count_of, ids_of, table
+from localshapley.valuation.columns import ids_of
 from localshapley.valuation.matching import rows_and_labels
-from localshapley.valuation.plots import INTERVAL
-from localshapley.valuation.skill import NAMES, stderr_of_mean
 
 N_FOLDS = 5
 """Folds that decide where no number of folds is given."""

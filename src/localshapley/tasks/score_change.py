@@ -15,8 +15,8 @@ from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.data import known_table
 from localshapley.inputs.model import predict, takes_kernel, train_reference
 from localshapley.inputs.preparing import labels_of
-from localshapley.problem.checking import check
-from localshapley.valuation.skill import NAMES, stderr_of_mean
+from localshapley.models.checking import check
+from localshapley.models.skill import NAMES, stderr_of_mean
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.inputs.columns import count_of
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import by_value, check_valuation, column, count_of
+from localshapley.valuation.columns import by_value, check_valuation, column
 from localshapley.valuation.errors import check_errors
 from localshapley.valuation.matching import in_order
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import warn
+from localshapley.inputs.columns import count_of, table
 from localshapley.inputs.numbers import check_whole
 from localshapley.progress import ProgressSetting
 from localshapley.search import nearest_others
@@ -18,7 +19,7 @@ from localshapley.search.scan import showing
 from localshapley.tasks.verdict import is_regression, verdict
 from localshapley.tasks.witnesses import Judgement, filled, judge_labels, judge_numbers
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import count_of, ids_of, table
+from localshapley.valuation.columns import ids_of
 from localshapley.valuation.errors import beyond_doubt, check_errors
 from localshapley.valuation.matching import rows_and_labels
 

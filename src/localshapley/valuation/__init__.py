@@ -1,7 +1,8 @@
 """The result of a valuation: values, errors and cost, its file, its pictures."""
 
-from localshapley.valuation.parts import Cost, Digests, History, Origin, Record
+from localshapley.inputs.digests import Digests
+from localshapley.models.skill import Skill
+from localshapley.valuation.parts import Cost, History, Origin, Record
 from localshapley.valuation.result import Valuation, load
-from localshapley.valuation.skill import Skill
 
 __all__ = ["Cost", "Digests", "History", "Origin", "Record", "Skill", "Valuation", "load"]

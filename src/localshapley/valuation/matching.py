@@ -11,10 +11,11 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints, Masks
 from localshapley.errors import InvalidArgumentError, warn
+from localshapley.inputs.columns import entries_of
 from localshapley.inputs.data import known_table
 from localshapley.inputs.digests import digest_labels
 from localshapley.inputs.indexes import check_order, is_default
-from localshapley.valuation.columns import by_index, entries_of
+from localshapley.valuation.columns import by_index
 from localshapley.wording import counted
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.numbers import check_whole
+from localshapley.models.skill import INTERVAL
 from localshapley.progress import in_notebook
 from localshapley.valuation.columns import by_value, column, ids_of, influences
 from localshapley.valuation.matching import in_order
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 # Colours that colour-blind readers can distinguish (Okabe and Ito).
 HELPS, HURTS, NEUTRAL = "#0072B2", "#D55E00", "#767676"
 SERIES = (HELPS, HURTS, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", NEUTRAL)
-INTERVAL = 1.96
-"""Standard errors to each side within which a value lies 19 times out of 20."""
 FILES_ONLY = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
 """Backends of matplotlib that show nothing."""
 MAX_BINS = 60

@@ -14,9 +14,10 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Singles, offsets, singles
 from localshapley.coalitions.exact import Levels
+from localshapley.inputs.digests import Digests
 from localshapley.inputs.memory import check_memory
-from localshapley.valuation.parts import Cost, Digests, History, Origin, Record
-from localshapley.valuation.skill import Skill
+from localshapley.models.skill import Skill
+from localshapley.valuation.parts import Cost, History, Origin, Record
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,13 +15,14 @@ from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
+from localshapley.inputs.digests import Digests
 from localshapley.inputs.numbers import as_numbers, check_whole
 from localshapley.inputs.tables import index_as_columns
+from localshapley.models.skill import Skill
 from localshapley.valuation.columns import by_value
 from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
-from localshapley.valuation.parts import Cost, Digests, History, Origin, Record
-from localshapley.valuation.skill import Skill
+from localshapley.valuation.parts import Cost, History, Origin, Record
 from localshapley.valuation.sparse import over_all_rows
 from localshapley.wording import kinds, printable
 

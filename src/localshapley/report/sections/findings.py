@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from localshapley.models.skill import NAMES
 from localshapley.report import charts
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table, number, number_column, text, text_column
@@ -16,7 +17,6 @@ from localshapley.tasks import Mending, Verdict, verdict
 from localshapley.tasks.verdict import is_regression
 from localshapley.valuation import Skill, Valuation
 from localshapley.valuation.errors import n_sure
-from localshapley.valuation.skill import NAMES
 
 MAX_CLASSES = 30
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from localshapley.models.skill import INTERVAL
 from localshapley.report.sections.base import Context, Section
-from localshapley.valuation.plots import INTERVAL
 from localshapley.wording import kinds, one
 
 FEW_TESTS = 50

@@ -6,11 +6,11 @@ from typing import Any
 
 from markupsafe import Markup
 
+from localshapley.models.skill import INTERVAL
 from localshapley.report import charts
 from localshapley.report.sections.base import Context, Section
 from localshapley.report.tables import Table, as_table, cells_of, number_column, text_column, with_error
 from localshapley.tasks import owners as owners_of
-from localshapley.valuation.plots import INTERVAL
 
 MAX_LINES = 30
 """Number of owners in the chart; all of them are in the table."""

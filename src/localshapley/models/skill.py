@@ -9,6 +9,8 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats
 
+INTERVAL = 1.96
+"""Standard errors to each side within which an estimate lies 19 times out of 20."""
 STANDARD_ERRORS = 2.0
 """A lead of at most this many standard errors over the guess may be chance."""
 

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from localshapley.arrays import Floats, Ints
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.data import Data, known_table, read_data, read_table
+from localshapley.inputs.digests import Digests
 from localshapley.inputs.folds import Fold, make_folds, named, order_of_tests, rare_classes
 from localshapley.inputs.model import final_step, fitting, gives_probabilities, takes_kernel
 from localshapley.inputs.task import Task, make_task
@@ -28,7 +29,6 @@ from localshapley.models.pipelines import (
     holds_texts,
     of_column,
 )
-from localshapley.valuation.parts import Digests
 from localshapley.wording import counted
 
 

@@ -22,7 +22,7 @@ from localshapley.models.trainer import Trainer
 from localshapley.notes import Note
 from localshapley.problem.contents import Contents
 from localshapley.supports.base import Support
-from localshapley.valuation.parts import Origin
+from localshapley.valuation.parts import Origin, Players
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +68,10 @@ class Problem:
     oob_scores: Callable[[], Floats | None] = lambda: None
     among: int | None = None
     memory: int | None = None
+
+    def players(self) -> Players:
+        """Return whose values a result has."""
+        return Players(self.ids, self.unit, self.among, self.digests(), self.oob_scores())
 
     def check_seeds(self, seeds: int | None) -> None:
         """Refuse several seeds of a model that does not draw random numbers."""

@@ -243,7 +243,7 @@ def value_run(
         estimate=FinalEstimate(values, np.zeros(n_rows)),
         players=players,
         counts=GameCounts(np.full(n_tests, n_rows), np.full(n_rows, n_tests)),
-        facts=Facts(model, "log_loss", "Everything()", f"in-run, order {order}"),
+        facts=Facts(model=model, score="log_loss", support="Everything()", method=f"in-run, order {order}"),
         cost=Cost("stochastic gradient descent", 1, 0, 0, 0, 0, perf_counter() - started),
         stopped=Note("epochs-over", ended, epochs=epochs, loss_before=before, loss_after=after),
         notes=[*notes, Note("one-run-only", one_run)],

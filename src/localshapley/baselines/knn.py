@@ -242,7 +242,7 @@ def _over_blocks(
         estimate=FinalEstimate(values, np.zeros(n_rows), spread_tests=bundles.spread(by_bundle[None], squares)),
         players=Players(checked.ids, digests=checked.digests()),
         counts=GameCounts(everyone, np.full(n_rows, n_tests)),
-        facts=Facts(model, "confidence", "Everything()", "closed form"),
+        facts=Facts(model=model, score="confidence", support="Everything()", method="closed form"),
         cost=Cost(f"{model} (closed form)", 0, 0, 0, 0, 0, watch.seconds, compile_seconds=watch.compile_seconds),
         stopped=Note("closed-form", "closed form"),
         notes=checked.notes,

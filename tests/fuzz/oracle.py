@@ -15,6 +15,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import pairwise_distances
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC
@@ -207,6 +208,8 @@ class World:
         classes = self.learner.classes
         if classes is not None and len(set(self.y[list(rows)].tolist())) == 1:
             return [self.alone(rows, t) for t in range(n_tests)]
+        if isinstance(final(self.learner.model), GaussianNB) and not np.ptp(dense(self.X)[list(rows)], axis=0).any():
+            raise TieError  # variances are what rounding leaves of 0
         try:
             model = self.fitted(rows)
         except ValueError:

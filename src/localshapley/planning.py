@@ -18,6 +18,7 @@ from localshapley.engine.run_store import StoreSetting
 from localshapley.locality.growing import pose_with
 from localshapley.methods import Method, read_settings
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
+from localshapley.notes import Note
 from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import Rule
@@ -57,7 +58,7 @@ class Plan:
     faster : str
         What would take less time, if it takes longer than a minute.
     model, score, support, trainer : str
-    notes : list of str
+    notes : list of Note
     memory : int or None
         Bytes that the run takes at most, beyond what Python and its libraries do, where rows lie in parts.
     unit : str
@@ -82,7 +83,7 @@ class Plan:
     score: str
     support: str
     trainer: str
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     memory: int | None = None
     unit: str = "row"
 
@@ -260,5 +261,13 @@ def plan(
         score=problem.score,
         support=problem.support,
         trainer=problem.trainer.name,
-        notes=[*problem.notes, *run.notes, *([] if seeds is None else [f"this is one of {seeds} runs, one per seed."])],
+        notes=[*problem.notes, *run.notes, *_of_seeds(seeds)],
+    )
+
+
+def _of_seeds(seeds: int | None) -> list[Note]:
+    return (
+        []
+        if seeds is None
+        else [Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds)]
     )

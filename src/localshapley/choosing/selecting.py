@@ -26,6 +26,7 @@ from localshapley.methods import read_settings
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.graph_model import GraphModel
+from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.finding import of_all_rows
 from localshapley.problem.making import games_of
@@ -289,7 +290,7 @@ def _prune(asked: Asked) -> Pruning:
         start, gains = descent.changes(walk.scores_of(descent.wanted))
     compare = asked.question(walk, _prune, removed=True).compare
     if not walk.is_cut:
-        walk.stopped = f"{counted(count, 'row')} in order"
+        walk.stopped = Note("rows-in-order", f"{counted(count, 'row')} in order", n_rows=count)
     return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=compare)
 
 

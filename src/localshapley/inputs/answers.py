@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError
+from localshapley.notes import Note
 
 FIRST_ROWS = 16
 """Rows that tell nearly all columns from `y`."""
@@ -20,7 +21,7 @@ CHANCE = 1e-6
 """A column is `y` by accident if any column, shuffled, would equal it with more than this probability."""
 
 
-def check_answer(X: Any, labels: AnyArray, y: Any) -> list[str]:
+def check_answer(X: Any, labels: AnyArray, y: Any) -> list[Note]:
     """Refuse a table in which a column is `y`; returns a note where that is less sure.
 
     It is less sure if `y` has another name, or columns have none. A few rows, or labels that hardly differ, may be
@@ -45,16 +46,21 @@ def check_answer(X: Any, labels: AnyArray, y: Any) -> list[str]:
         )
     if accident:
         return []
-    return [f"column {(names or equal)[0]!r} of X equals y: models are given the answer; leave it out."]
+    return [_leak((names or equal)[0], "")]
 
 
-def _note_on_recoded(X: Any, labels: AnyArray) -> list[str]:
+def _note_on_recoded(X: Any, labels: AnyArray) -> list[Note]:
     """The note on a column that has another word for each class; who has made it may mean it, so it is no error."""
     found, how = ([], "") if sparse.issparse(X) else find_answers(X, labels)
     if not found:
         return []
     name = X.columns.tolist()[found[0]] if isinstance(X, pd.DataFrame) else found[0]
-    return [f"column {name!r} of X equals y{how}: models are given the answer; leave it out."]
+    return [_leak(name, how)]
+
+
+def _leak(name: Any, how: str) -> Note:
+    text = f"column {name!r} of X equals y{how}: models are given the answer; leave it out."
+    return Note("target-in-column", text, column=name)
 
 
 def find_answers(X: Any, labels: AnyArray) -> tuple[list[int], str]:

@@ -16,6 +16,7 @@ from localshapley.inputs.answers import check_answer
 from localshapley.inputs.indexes import check_order, index_of, notes_on_names
 from localshapley.inputs.numbers import LARGEST_AMOUNT, check_size
 from localshapley.inputs.sentinels import notes_on_sentinels
+from localshapley.notes import Note
 
 MANY_NUMBERS = 50
 """Whole numbers with up to this many different values are classes, with more they are amounts."""
@@ -32,7 +33,7 @@ class Data:
     y, y_test : array of shape (n_rows,)
     ids : pandas Index or None
         The index of the user's table.
-    notes : list of str
+    notes : list of Note
         What the user should know about the tables.
     """
 
@@ -41,7 +42,7 @@ class Data:
     X_test: Any
     y_test: AnyArray
     ids: pd.Index | None = None
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
 
 def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:

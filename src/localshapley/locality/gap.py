@@ -18,6 +18,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.posing import pose
 from localshapley.progress import Progress, ProgressSetting
@@ -51,7 +52,7 @@ class LocalityGap:
         The sampled test rows.
     permutations, trainings : int
         What a store held was not trained.
-    notes : list of str
+    notes : list of Note
     tested : str
         What the tests are: ``"test rows"``, ``"test nodes"``, or games of training nodes.
     """
@@ -68,7 +69,7 @@ class LocalityGap:
     tests: Indices
     permutations: int
     trainings: int
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     tested: str = "test rows"
 
     def __repr__(self) -> str:
@@ -193,7 +194,8 @@ def measure(
         gains, ended = walks.walk(executor, [walks.everyone, near], permutations, bar)
         notes = [] if known is None else known.notes
     if ended:
-        notes = [*notes, f"only {len(gains)} of {permutations} permutations were walked: {ended}."]
+        text = f"only {len(gains)} of {permutations} permutations were walked: {ended}."
+        notes = [*notes, Note("permutations-cut", text, n_walked=len(gains), n_asked=permutations, ended=ended)]
     return summarise(gains[:, 1], gains[:, 0], tests, executor.counts.trainings, problem, notes)
 
 
@@ -231,15 +233,17 @@ class Walks:
         """Draw orders."""
         self.orders = [self._rng.permutation(self.everyone.n_players).astype(np.int32) for _ in range(n)]
 
-    def walk(self, executor: Executor, graphs: Sequence[SupportGraph], n: int, bar: Progress) -> tuple[Floats, str]:
+    def walk(
+        self, executor: Executor, graphs: Sequence[SupportGraph], n: int, bar: Progress
+    ) -> tuple[Floats, Note | None]:
         """See what each player adds as it arrives.
 
         Returns
         -------
         gains : array of shape (n_orders, n_graphs, n_players)
             In the first `n` orders, or fewer where time is up or Ctrl-C ends it; there are two in any case.
-        ended : str
-            What ended it early; empty if nothing did.
+        ended : Note or None
+            What ended it early; None if nothing did.
         """
         gains: list[Floats] = []
         work = self._arrivals(executor, graphs, self.orders[:n], gains)
@@ -296,7 +300,7 @@ def _arriving(graph: SupportGraph, game: int, order: Indices) -> Indices:
 
 
 def summarise(
-    local: Floats, total: Floats, tests: Indices, trainings: int, problem: LocalProblem, notes: Sequence[str] = ()
+    local: Floats, total: Floats, tests: Indices, trainings: int, problem: LocalProblem, notes: Sequence[Note] = ()
 ) -> LocalityGap:
     """The gap between what players add in local and in global games, in the same orders."""
     m = len(local)

@@ -16,6 +16,7 @@ from localshapley.locality.gap import LocalityGap, Walks, summarise
 from localshapley.methods import Settings
 from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.fixed import FixedTrainer
+from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem
 from localshapley.progress import Progress
 from localshapley.supports.base import Support
@@ -44,16 +45,15 @@ def pose_with(
     most = MAX_TRAININGS if settings.budget is None else min(MAX_TRAININGS, settings.budget // 4)
     walks = _walks(problem, settings.seed, most)
     if walks is None:
-        problem.notes.append(
-            f"support='auto' kept {problem.support}: to measure what it misses would take over {most:,} trainings."
-        )
+        text = f"support='auto' kept {problem.support}: to measure what it misses would take over {most:,} trainings."
+        problem.notes.append(Note("support-not-grown", text, support=problem.support, trainings=most))
         return problem, settings
     bar = Progress(settings.progress, None, "finding a support")
     with opened(store, problem.contents) as known, announcing_compilation(settings.progress), bar:
         walks.draw(_n_orders(walks, problem, most))
         gaps = GapsOfSupports(walks, Executor(problem.trainer, known), most, bar)
         found, gap, reason = _grow(problem, gaps, settings, pose)
-    found.notes.append(in_words(found, gap, reason))
+    found.notes.append(note_of_gap(found, gap, reason))
     budget = None if settings.budget is None else settings.budget - gaps.n_scored
     return found, replace(settings, budget=budget)
 
@@ -133,11 +133,12 @@ def _too_large(problem: LocalProblem, gaps: GapsOfSupports, settings: Settings) 
     return ""
 
 
-def in_words(problem: LocalProblem, gap: LocalityGap, reason: str) -> str:
-    """What was found, for the notes of a result."""
+def note_of_gap(problem: LocalProblem, gap: LocalityGap, reason: str) -> Note:
+    """What was found."""
     measured = (
         f"locality gap of {problem.support}, found by support='auto': {gap.gap:.2f} ± {gap.gap_stderr:.2f} of the "
         f"values' size (± is one standard error; sampling alone: {gap.noise:.2f}; {len(gap.tests)} {gap.tested}, "
         f"{gap.trainings:,} trainings)"
     )
-    return f"{measured}." if gap.enough else f"{measured}; {reason}."
+    text = f"{measured}." if gap.enough else f"{measured}; {reason}."
+    return Note("locality-gap", text, support=problem.support, gap=gap.gap, stderr=gap.gap_stderr, enough=gap.enough)

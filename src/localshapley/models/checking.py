@@ -29,6 +29,7 @@ from localshapley.models.pipelines import (
     holds_texts,
     of_column,
 )
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 
@@ -39,7 +40,7 @@ class Checked:
     task: Task
     model: Model
     ids: pd.Index | None
-    notes: list[str]
+    notes: list[Note]
     digests: Callable[[], Digests]
     folds: list[Fold] | None = None
     oob: bool = False
@@ -126,5 +127,6 @@ def _without_rare(data: Data) -> tuple[Data, Ints | None]:
     if not rare:
         return data, None
     ids = pd.Index(kept, name="row") if data.ids is None else data.ids[kept]
-    note = f"left out {counted(len(rare), 'row')} whose class no other row has: {named(rare)}."
+    text = f"left out {counted(len(rare), 'row')} whose class no other row has: {named(rare)}."
+    note = Note("rare-classes-left-out", text, n_rows=len(rare), classes=rare[:5])
     return replace(data, X=_safe_indexing(data.X, kept), y=data.y[kept], ids=ids, notes=[*data.notes, note]), kept

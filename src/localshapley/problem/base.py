@@ -19,6 +19,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.owners import Owners
 from localshapley.models.skill import Skill
 from localshapley.models.trainer import Trainer
+from localshapley.notes import Note
 from localshapley.problem.contents import Contents
 from localshapley.supports.base import Support
 from localshapley.valuation.parts import Origin
@@ -40,7 +41,7 @@ class Problem:
         Names of the players.
     unit : str
         What the players are: ``"row"``, ``"owner"`` or ``"node"``.
-    notes : list of str
+    notes : list of Note
     digests : callable
         Gives what the rows of the result are recognised by later, if they are rows of a table.
     skill : Skill or None
@@ -61,7 +62,7 @@ class Problem:
     contents: Callable[[], Contents]
     ids: pd.Index | None = None
     unit: str = "row"
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     digests: Callable[[], Digests | None] = lambda: None
     skill: Skill | None = None
     oob_scores: Callable[[], Floats | None] = lambda: None

@@ -19,9 +19,10 @@ from localshapley.inputs.copies import (
 )
 from localshapley.inputs.digests import digest_cells
 from localshapley.models.checking import Checked
+from localshapley.notes import Note
 
 
-def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[str]:
+def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[Note]:
     """Tell test rows that are copies of training rows, and equal rows with different labels.
 
     The arguments are what the user gave, and what was made of it. Rows that are equal because columns take few values
@@ -50,7 +51,7 @@ def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[
         seen = say_seen_in_folds(group, is_seen_in_folds(group, checked.folds), name, oob=False)
     else:
         seen = say_seen_in_folds(group, shared, name, oob=True)
-    against = ""
+    against = None
     if task.classes is not None:
         labels = task.y if X_test is None else np.concatenate([task.y, np.asarray(y_test).ravel()])
         against = say_contradicted(group, labels, name)

@@ -20,6 +20,7 @@ from localshapley.inputs.model import (
     final_step,
 )
 from localshapley.inputs.task import Task
+from localshapley.notes import Note
 from localshapley.problem.references import (
     MAX_PREDICTED,
     Trial,
@@ -62,7 +63,7 @@ def find_supports(
     estimator: Any,
     raw: Any,
     raw_test: Any,
-    notes: list[str],
+    notes: list[Note],
     trials: list[Trial],
     progress: ProgressSetting,
     where: str = "",
@@ -84,25 +85,26 @@ def find_supports(
     n_rows, n_tests = len(task.y), len(task.y_test)
     doing = f"finding supports of {n_tests:,} test rows among {n_rows:,} rows{where}"
     with telling(progress, doing), showing(progress):
-        found = support(space)
-    notes += [note for note in space.notes if note not in notes]
+        found, about = support.search(space)
+    notes += about
     notes += note_on_spread(space, support, notes)
     if is_judged and once:
         trials.append(try_out_near(reference, task, n_predicted, found))
     return Found(support, found, [(space, found)])
 
 
-def support_for(estimator: Any, support: Support | None, notes: list[str]) -> Support:
+def support_for(estimator: Any, support: Support | None, notes: list[Note]) -> Support:
     """The support that was given, or the one that belongs to the model."""
     if support is not None:
         return support
     support, induced = default_support(final_step(estimator))
-    note = (
-        f"locality is assumed, not induced: {type(final_step(estimator)).__name__} has no support of its own, "
-        f"so {support} was used; locality_gap() estimates what that misses."
+    name = type(final_step(estimator)).__name__
+    text = (
+        f"locality is assumed, not induced: {name} has no support of its own, so {support} was used; "
+        "locality_gap() estimates what that misses."
     )
-    if not induced and note not in notes:
-        notes.append(note)
+    if not induced:
+        notes.append(Note("locality-assumed", text, model=name, support=repr(support)))
     return support
 
 
@@ -112,7 +114,7 @@ def find_by_folds(
     estimator: Any,
     raw: Any,
     folds: list[Fold],
-    notes: list[str],
+    notes: list[Note],
     trials: list[Trial],
     progress: ProgressSetting,
     n_predicted: int = MAX_PREDICTED,
@@ -136,7 +138,9 @@ def find_by_folds(
     return Found(chosen, of_all_rows([found for _, found in searched], folds), searched)
 
 
-def where_mostly_empty(given: Support | None, found: Found, notes: list[str], folds: list[Fold] | None = None) -> Found:
+def where_mostly_empty(
+    given: Support | None, found: Found, notes: list[Note], folds: list[Fold] | None = None
+) -> Found:
     """Nearest rows in place of the support that belongs to the model, if that leaves most test rows without any.
 
     A support that was given is kept. If it finds no row for any test row, all values would be 0, and it is refused;
@@ -149,23 +153,28 @@ def where_mostly_empty(given: Support | None, found: Found, notes: list[str], fo
         return found
     if n_empty <= MOST_EMPTY * n_tests:
         return found
-    note = (
+    text = (
         f"{n_empty} of {n_tests} test rows have no training row in {found.support}, the support that belongs to the "
         f"model, so {NEAREST} was used, the nearest rows. locality_gap() estimates what they miss."
     )
-    notes.append(note)
-    warn(note)
+    notes.append(Note("support-replaced", text, n_empty=n_empty, n_tests=n_tests, support=repr(NEAREST)))
+    warn(text)
     nearest = [NEAREST(space) for space, _ in found.searched]
     of_tests = nearest[0] if folds is None else of_all_rows(nearest, folds)
     return Found(NEAREST, of_tests, [(space, rows) for (space, _), rows in zip(found.searched, nearest, strict=True)])
 
 
-def note_on_empty(found: Found) -> list[str]:
+def note_on_empty(found: Found) -> list[Note]:
     """How many test rows have an empty support, and a larger one that reaches them all: one that was looked at."""
-    n_empty = sum(not len(rows) for rows in found.of_tests)
+    n_empty, n_tests = sum(not len(rows) for rows in found.of_tests), len(found.of_tests)
     if not n_empty:
         return []
-    note = f"{n_empty} of {len(found.of_tests)} test rows have an empty support and add nothing"
+    text = f"{n_empty} of {n_tests} test rows have an empty support and add nothing{_what_would_reach(found)}."
+    return [Note("support-empty", text, n_empty=n_empty, n_tests=n_tests)]
+
+
+def _what_would_reach(found: Found) -> str:
+    """A support that has some row for every test row, in words; empty if none of a few has."""
     unreached = [_of_tests(space, [not len(rows) for rows in inside]) for space, inside in found.searched]
     in_parts = any(isinstance(space.X, PartedRows) for space in unreached)  # where each look reads all rows
     larger = None if in_parts else found.support.grown()
@@ -173,11 +182,11 @@ def note_on_empty(found: Found) -> list[str]:
         if larger is None:
             break
         if all(_reaches(larger, space) for space in unreached):
-            return [f"{note}; a larger support (supports.{larger}) would reach them."]
+            return f"; a larger support (supports.{larger}) would reach them"
         larger = larger.grown()
     if in_parts or all(_reaches(NEAREST, space) for space in unreached):
-        return [f"{note}; nearest rows (supports.{NEAREST}) would reach them."]
-    return [f"{note}."]
+        return f"; nearest rows (supports.{NEAREST}) would reach them"
+    return ""
 
 
 def _reaches(support: Support, space: Space) -> bool:
@@ -198,7 +207,7 @@ def _of_tests(space: Space, kept: AnyArray | list[bool]) -> Space:
     tests = np.flatnonzero(kept)
     frames = None if space.frames is None else (space.frames[0], space.frames[1].iloc[tests])
     raw_test = None if space.raw_test is None else _safe_indexing(space.raw_test, tests)
-    return replace(space, X_test=space.X_test[tests], raw_test=raw_test, frames=frames, notes=[])
+    return replace(space, X_test=space.X_test[tests], raw_test=raw_test, frames=frames)
 
 
 def of_all_rows(found: list[list[Indices]], folds: list[Fold]) -> list[Indices]:

@@ -17,6 +17,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.checking import Checked
 from localshapley.models.fixed import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
 from localshapley.models.leaves import Grown, LeafGraph, LeafMates
+from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.contents import Contents, contents_by_name, contents_of_task
 from localshapley.problem.describing import describe
@@ -60,7 +61,7 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
         support=repr(source),
         contents=contents,
         ids=checked.ids,
-        notes=[*checked.notes, *([trainer.note] if trainer.note else [])],
+        notes=[*checked.notes, *trainer.training_notes],
         digests=checked.digests,
         skill=skill_of(trials, task),
         oob_scores=partial(scores_out_of_bag, trainer, growths[0], checked.task)
@@ -102,10 +103,11 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
             "(n_estimators), or a smaller max_samples."
         )
     if seen.any():
-        checked.notes.append(
+        text = (
             f"{int(seen.sum())} of {len(rows)} rows are in the bag of every tree and are no test rows; more trees "
             "(n_estimators) would judge them."
         )
+        checked.notes.append(Note("rows-in-every-bag", text, n_rows=int(seen.sum()), n_rows_in_all=len(rows)))
         task = replace(task, X_test=_safe_indexing(task.X, np.flatnonzero(~seen)), y_test=task.y_test[~seen])
         task = task if task.guesses is None else replace(task, guesses=task.guesses[~seen])
     tests = sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)

@@ -14,6 +14,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.checking import Checked
 from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
+from localshapley.notes import notes_of
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.contents import contents_of_folds, contents_of_task
 from localshapley.problem.finding import Found, note_on_empty
@@ -66,7 +67,7 @@ def make_problem(
         order = order_of_tests(folds)
         trainer = FoldsTrainer([make_trainer(part) for part in parts], folds, order, task)
         contents = partial(contents_of_folds, parts, folds, order, task, estimator, trainer)
-    notes += [trainer.note] if trainer.note else []
+    notes += trainer.training_notes
     described: dict[str, Any] = {
         "ids": checked.ids,
         "digests": checked.digests,
@@ -80,7 +81,7 @@ def make_problem(
         score=task.score.name,
         support=repr(found.support),
         contents=contents,
-        notes=notes,
+        notes=notes_of(notes),
         task=task,
         source=found.support,
         estimator=estimator,

@@ -19,6 +19,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.devices import find_device
 from localshapley.models.gcn import GCN, GRAPHS, GCNTrainer
 from localshapley.models.graph_model import GraphModel
+from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.contents import Contents, contents_by_name
 from localshapley.problem.describing import describe
@@ -116,14 +117,16 @@ def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, 
     return contents_by_name(name, played.n_players, played.n_tests)
 
 
-def _note_on_empty(support: Any, games: str, data: NodeData, empty: AnyArray) -> list[str]:
+def _note_on_empty(support: Any, games: str, data: NodeData, empty: AnyArray) -> list[Note]:
     """How many test nodes have an empty support, and a larger one that reaches them all: one that was looked at."""
     if not len(empty):
         return []
-    note = f"{len(empty)} of {len(data.test)} test nodes have an empty support and add nothing"
+    text = f"{len(empty)} of {len(data.test)} test nodes have an empty support and add nothing"
     if isinstance(support, Hops) and (n := _hops_to(data, data.test[empty], support.n)):
-        return [f"{note}; a larger support (supports.Hops({n})) would reach them."]
-    return [f"{note}; supports.Everything() would reach them." if games == "test" else f"{note}."]
+        text += f"; a larger support (supports.Hops({n})) would reach them"
+    elif games == "test":
+        text += "; supports.Everything() would reach them"
+    return [Note("support-empty", f"{text}.", n_empty=len(empty), n_tests=len(data.test))]
 
 
 def _hops_to(data: NodeData, tests: Ints, n: int) -> int:

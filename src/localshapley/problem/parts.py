@@ -28,11 +28,20 @@ from localshapley.models.dispatch import as_model, compiled_trainer_of
 from localshapley.models.fixed import Fixed
 from localshapley.models.model import Model
 from localshapley.models.pipelines import as_table, flat, names_of_steps, peel, transformed
+from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.copies import notes_on_copies
 from localshapley.problem.finding import Found, as_rows, support_for, where_mostly_empty
 from localshapley.problem.making import make_problem
-from localshapley.problem.references import MAX_PREDICTED, MAX_REFERENCE, Trial, skill_of, train_on_rows, try_out
+from localshapley.problem.references import (
+    JUDGED_ON_SAMPLE,
+    MAX_PREDICTED,
+    MAX_REFERENCE,
+    Trial,
+    skill_of,
+    train_on_rows,
+    try_out,
+)
 from localshapley.progress import ProgressSetting
 from localshapley.supports.base import Space, Support
 from localshapley.supports.parted import PartedRows
@@ -102,10 +111,7 @@ def pose_parts(
     with suppress(InvalidArgumentError):  # such as too few rows for its neighbours
         trials.append(try_out(reference, of_sample, MAX_PREDICTED))
     if parts.n_rows > MAX_REFERENCE:
-        notes.append(
-            f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; "
-            "supports and values do not depend on it."
-        )
+        notes.append(JUDGED_ON_SAMPLE)
     numbered = [np.searchsorted(rows, one).astype(np.int32) for one in found.of_tests]
     return make_problem(
         checked,
@@ -137,7 +143,7 @@ def refuse_what_needs_all_rows(*, cv: Any, owners: Any, in_parts: bool) -> None:
         )
 
 
-def _check(chosen: Model, support: Support | None, notes: list[str]) -> Support:
+def _check(chosen: Model, support: Support | None, notes: list[Note]) -> Support:
     """The support to search for; refuses models and supports that need all rows."""
     estimator = chosen.estimator
     if isinstance(chosen, Fixed) or takes_kernel(estimator):

@@ -25,6 +25,7 @@ from localshapley.models.pipelines import (
     transformed,
     warning_on_labels,
 )
+from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.contents import Contents
 from localshapley.problem.copies import notes_on_copies
@@ -119,11 +120,11 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
     """The same problem with owners as the players."""
     folds = problem.folds
     allowed = fold_of_test = None
-    note = "an owner joins a coalition with all of its rows."
+    text = "an owner joins a coalition with all of its rows."
     if folds is not None:
         allowed = np.array([np.isin(np.arange(len(owners.of_row)), train) for train, _ in folds])
         fold_of_test = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])[order_of_tests(folds)]
-        note = "an owner joins a coalition with all of its rows that are outside the test row's fold."
+        text = "an owner joins a coalition with all of its rows that are outside the test row's fold."
 
     def contents() -> Contents:
         found = problem.contents()._replace(rows_of=owners.rows_of)
@@ -136,7 +137,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         contents=contents,
         ids=owners.names,
         unit="owner",
-        notes=[*problem.notes, note],
+        notes=[*problem.notes, Note("owners-play", text, in_folds=folds is not None)],
         digests=lambda: None,
         oob_scores=lambda: None,
         owners=owners,

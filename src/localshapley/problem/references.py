@@ -19,6 +19,7 @@ from localshapley.inputs.model import (
 )
 from localshapley.inputs.task import Task
 from localshapley.models.skill import Skill, classifier_skill, regressor_skill
+from localshapley.notes import Note
 from localshapley.progress import ProgressSetting, telling
 from localshapley.supports.base import Support
 from localshapley.supports.default import default_support
@@ -31,12 +32,19 @@ MAX_REFERENCE = 20_000
 """Maximum number of rows that a reference model is trained on where supports do not read what it has learnt."""
 
 
+JUDGED_ON_SAMPLE = Note(
+    "judged-on-sample",
+    f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; supports and "
+    "values do not depend on it.",
+    n_rows=MAX_REFERENCE,
+)
+
 Trial: TypeAlias = tuple[AnyArray, AnyArray, AnyArray]
 """Of some test rows: what is true, what a reference model predicts, and the best constant guess of its rows."""
 
 
 def train_on_rows(
-    support: Support | None, task: Task, estimator: Any, notes: list[str], progress: ProgressSetting, where: str
+    support: Support | None, task: Task, estimator: Any, notes: list[Note], progress: ProgressSetting, where: str
 ) -> Any:
     """Train the model on all rows, of many on a random sample if supports do not read what it has learnt."""
     X, y = task.X, task.y
@@ -46,11 +54,7 @@ def train_on_rows(
     elif len(y) > MAX_REFERENCE and is_slow and not needs_reference(support, estimator):
         rows = _sample_of_rows(task, MAX_REFERENCE)
         X, y = _safe_indexing(X, rows), y[rows]
-        note = (
-            f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; "
-            "supports and values do not depend on it."
-        )
-        notes += [] if note in notes else [note]
+        notes.append(JUDGED_ON_SAMPLE)
     with telling(progress, f"training {type(final_step(estimator)).__name__} on {len(y):,} rows{where}"):
         return train_reference(estimator, X, y, task.seed, task.fold)
 

@@ -15,6 +15,7 @@ from sklearn.neighbors import (
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from localshapley.arrays import AnyArray
+from localshapley.notes import Note
 from localshapley.supports.base import Space, Support
 from localshapley.supports.kernel import CompactKernel, Kernel
 from localshapley.supports.nearest import Nearest, Radius
@@ -35,10 +36,9 @@ NEIGHBOURS = (
     NearestCentroid,
 )
 MACHINES = SVC, SVR, NuSVC, NuSVR, KernelRidge
-OUTWEIGHS = "so that the first outweighs the second in every distance"
 
 
-def note_on_spread(space: Space, support: Support, notes: list[str]) -> list[str]:
+def note_on_spread(space: Space, support: Support, notes: list[Note]) -> list[Note]:
     """Name the columns whose spreads differ most, if distances are measured and this is not noted yet.
 
     Columns of two values, and those that mostly hold one, are left out: they have no unit that could be another. So are
@@ -46,7 +46,8 @@ def note_on_spread(space: Space, support: Support, notes: list[str]) -> list[str
     """
     X = space.X
     measures = _measuring(space.reference, support)
-    if not measures or not isinstance(X, np.ndarray) or X.dtype.kind not in "iuf" or any(OUTWEIGHS in n for n in notes):
+    is_told = any(note.code == "spreads-differ" for note in notes)
+    if is_told or not measures or not isinstance(X, np.ndarray) or X.dtype.kind not in "iuf":
         return []
     some = X[:: -(-len(X) // MAX_ROWS) or 1].astype(np.float64)
     wide, narrow, spreads = _extremes(some)
@@ -54,10 +55,13 @@ def note_on_spread(space: Space, support: Support, notes: list[str]) -> list[str
         return []
     named = isinstance(space.raw, pd.DataFrame) and space.raw.shape[1] == X.shape[1]
     one, two = (repr(space.raw.columns[i]) if named else i for i in (wide, narrow))
-    return [
+    text = (
         f"the middle half of column {one} spans {spreads[wide]:.3g}, that of column {two} {spreads[narrow]:.3g}, "
-        f"{OUTWEIGHS} that {measures} measures; scale them, such as with make_pipeline(StandardScaler(), model)."
-    ]
+        f"so that the first outweighs the second in every distance that {measures} measures; scale them, such as with "
+        "make_pipeline(StandardScaler(), model)."
+    )
+    columns = [space.raw.columns[i] if named else i for i in (wide, narrow)]
+    return [Note("spreads-differ", text, columns=columns, spreads=[spreads[wide], spreads[narrow]])]
 
 
 def _measuring(model: object, support: Support) -> str:

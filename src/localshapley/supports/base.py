@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +14,7 @@ from sklearn.metrics import pairwise_distances
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole, extremes
+from localshapley.notes import Note
 from localshapley.search.neighbours import searching_on
 from localshapley.supports.parted import PartedRows
 
@@ -35,8 +36,6 @@ class Space:
     seed : int
     frames : tuple of two tables, optional
         The rows in the space of the model as frames, if that is how the model took them.
-    notes : list of str
-        What a reader of the values should know about the supports that were found; supports add to it.
     """
 
     X: Any
@@ -47,12 +46,18 @@ class Space:
     reference: Any
     seed: int = 0
     frames: tuple[Any, Any] | None = None
-    notes: list[str] = field(default_factory=list)
 
     @property
     def tables(self) -> tuple[Any, Any]:
         """Rows and test rows in the form that the model took."""
         return (self.X, self.X_test) if self.frames is None else self.frames
+
+
+class Supports(NamedTuple):
+    """What a support found: the rows of every test row, and what a reader of the values should know about them."""
+
+    of_tests: list[Indices]
+    notes: Sequence[Note] = ()
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -91,9 +96,14 @@ class Support(ABC):
 
     def __call__(self, space: Space) -> list[Indices]:
         """Find the support of every test row."""
+        return self.search(space).of_tests
+
+    def search(self, space: Space) -> Supports:
+        """Find the support of every test row, with notes on what was found."""
         with searching_on(self.device):
             found = self.find(space)
-        return found if self.max_size is None else _nearest_first(found, space, self.max_size)
+        of_tests, notes = found if isinstance(found, Supports) else Supports(found)
+        return Supports(of_tests if self.max_size is None else _nearest_first(of_tests, space, self.max_size), notes)
 
     def __repr__(self) -> str:
         settings = (
@@ -104,8 +114,8 @@ class Support(ABC):
         return f"{type(self).__name__}({', '.join(settings)})"
 
     @abstractmethod
-    def find(self, space: Space) -> list[Indices]:
-        """Find the support of every test row, before any cap."""
+    def find(self, space: Space) -> list[Indices] | Supports:
+        """Find the support of every test row, before any cap; with notes, if there is something to say."""
 
     @abstractmethod
     def larger(self) -> str:

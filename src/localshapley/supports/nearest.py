@@ -14,7 +14,7 @@ from localshapley.errors import unknown_name
 from localshapley.inputs.moments import Moments
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.search.approximate import roughly_nearest_rows
-from localshapley.supports.base import Space, Support, check_finite
+from localshapley.supports.base import Space, Support, Supports, check_finite
 from localshapley.supports.parted import PartedRows, nearest_rows, rows_within
 
 
@@ -62,14 +62,14 @@ class Nearest(Support):
         """Unless the search is approximate, which takes an index of all rows."""
         return not self.approximate
 
-    def find(self, space: Space) -> list[Indices]:
+    def find(self, space: Space) -> list[Indices] | Supports:
         """Find the nearest rows of every test row; all rows where there are fewer than `n`."""
         check_finite(space, "supports.Nearest")
         X, X_test = space.X, space.X_test
         if self.standardise:
             X, X_test = _standardised(X, X_test)
         if self.approximate:
-            return roughly_nearest_rows(X, X_test, self.n, self.metric, self.metric_params, space.notes)
+            return Supports(*roughly_nearest_rows(X, X_test, self.n, self.metric, self.metric_params))
         return nearest_rows(X, X_test, self.n, self.metric, self.metric_params)
 
     def larger(self) -> str:

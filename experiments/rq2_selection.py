@@ -55,15 +55,15 @@ def main(argv: list[str] | None = None) -> None:
     splits = ", ".join(f"{name} {n}" for name, n in SPLITS.items()) if not args.quick else "one"
     about = (
         "Test accuracy (%) of models trained on the best-valued rows alone, mean over splits of the data "
-        f"({splits}). *added*: mean over shares from {shares[0]:.1%} to {shares[-1]:.0%}, ± its standard error; *best "
-        "removed*: the same with the best rows removed (low is good). *balanced*: the best of each class in its share "
-        "(`tasks.select(..., balance='classes')`). Global methods have the paper's number of evaluations, local ones "
-        f"run to a relative error of 0.1; all stop after the trainings of about {LIMIT:g} seconds on two cores."
+        f"({splits}) and over shares from {shares[0]:.1%} to {shares[-1]:.0%}, ± its standard error. *balanced*: the "
+        "best of each class in its share (`tasks.select(..., balance='classes')`). Global methods have the paper's "
+        "number of evaluations, local ones run to a relative error of 0.1; all stop after the trainings of about "
+        f"{LIMIT:g} seconds on two cores. The second picture has the accuracy as rows are removed."
     )
     write(
         args, "rq2_selection", "RQ2: selecting rows by value", about, {"selection": table}, findings(table) + notes,
         lambda figure: draw(figure, curves, (ADD,)),
-        {"removal": lambda figure: draw(figure, curves, (WORST, BEST))}, shown=wide(table),
+        {"removal": lambda figure: draw(figure, curves, (WORST, BEST))}, shown={"added": wide(table)},
     )  # fmt: skip
     curves.to_csv(args.out / "rq2_selection_curves.csv", index=False, float_format="%.6g")
 
@@ -127,20 +127,16 @@ def tables(found: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return pd.DataFrame(rows), curves.drop(columns="name")
 
 
-def wide(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """One line for each method, one column for each workload."""
+def wide(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean accuracy as rows are added: one line for each method, one column for each workload."""
     error = table["±"].map(" ± {:.1f}".format).where(table["±"].notna(), "")
-    columns = {"added": table["mean of curve"].map("{:.1f}".format) + error,
-               "best removed": table["best gone"].map("{:.1f}".format)}  # fmt: skip
-    lines = table[["workload", "method"]]
-    return {
-        name: lines.assign(what=column)
-        .pivot(index="method", columns="workload", values="what")
+    lines = table[["workload", "method"]].assign(accuracy=table["mean of curve"].map("{:.1f}".format) + error)
+    return (
+        lines.pivot(index="method", columns="workload", values="accuracy")
         .reindex(index=lines["method"].unique(), columns=lines["workload"].unique())
         .fillna("")
         .reset_index()
-        for name, column in columns.items()
-    }
+    )
 
 
 def findings(table: pd.DataFrame) -> list[str]:

@@ -55,8 +55,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run, and write `beyond.md`, with a table and a figure for each claim."""
     args = arguments(__doc__, argv, names=CLAIMS)
     words = (
-        "The paper reduces a game to a support and trains each distinct subset once. These are the claims that were "
-        "found on the way to software that does so, each with the figure and the command that shows it; [the other "
+        "What this library adds to the paper, each with the figure and the command that shows it; [the other "
         f"pages](index.md) compare with the paper's own tables. {made_with(args.commit)}"
     )
     lines = ["# Beyond the paper", "", fill(words, 118), ""]
@@ -95,11 +94,10 @@ def bias(quick: bool) -> Claim:
     table = pd.DataFrame(rows)
     last = table[table["runs"] == n_runs].set_index("estimator")["error of their mean"]
     text = (
-        "A draw of a subset serves every game whose support holds it. As printed, it is weighed as if each of these "
-        "games had drawn it with the same chance, which holds only if all supports are of one size. The mean of "
-        "more and more runs then tends to wrong values. With the chance that the draw really had, the same draws "
-        "are unbiased; this library also counts every draw, by its chance of being drawn by any game, and takes off "
-        f"what a surrogate explains. {workload.title}, exact values known, {budget:,} trainings a run."
+        "A draw of a subset serves every game whose support contains it. As printed, it is weighted as if each of "
+        "these games had drawn it with the same chance, which holds only if all supports are of one size, so that the "
+        "mean of many runs tends to wrong values. With the chance that the draw really had, the same draws are "
+        f"unbiased. Error of the mean of some runs: {workload.title}, exact values known, {budget:,} trainings a run."
     )
     seen = (
         f"The mean of {n_runs} runs is off by {last[PRINTED]:.2f} of the values' size with the printed weights, "
@@ -127,8 +125,7 @@ def cost(quick: bool) -> Claim:
     needed = table["relative error"] ** 2 * table["trainings"]
     per = needed.groupby(table["estimator"], sort=False).median() / 0.1**2
     text = (
-        f"Error against trainings, {workload.title}, exact values known; errors fall with the root of the trainings, "
-        "so that the distance between the lines is what an estimator is worth. The paper counts trainings until "
+        f"Relative error against trainings, {workload.title}, exact values known. The paper counts trainings until "
         "values change little, which says nothing about their error."
     )
     seen = "Trainings to a relative error of 0.1: " + ", ".join(f"{n:,.0f} ({name})" for name, n in per.items()) + "."
@@ -149,8 +146,7 @@ def mechanisms(quick: bool) -> Claim:
     table = pd.DataFrame(rows)
     needed = table.set_index("mechanism")["trainings to error 0.1"]
     text = (
-        "The mechanisms switched on one after the other, at equal budgets (the [ablation](ablation.md) explains "
-        f"them, and has more workloads). {workload.title}."
+        f"The mechanisms switched on one after the other, at equal budgets ([ablation](ablation.md)). {workload.title}."
     )
     seen = (
         f"Locality alone takes {needed['global'] / needed['+ locality']:.1f} times fewer trainings than global "
@@ -189,11 +185,10 @@ def forest(quick: bool) -> Claim:
     every = pd.DataFrame(rows)
     table = every.groupby("data", sort=False).mean().reset_index()
     text = (
-        "The trees are grown once on all rows; a coalition only refills their leaves. Values are then sums of one "
-        "small game for each leaf in closed form: exact, global, with no training of coalitions, and with every row "
-        "tested by the trees that have not seen it, so that no test set is needed. Here a fifth of the labels is "
-        "flipped, and rows are ranked by value, lowest first; beside it the share of right votes out of bag "
-        "(Data-OOB). Average precision, mean over splits."
+        "The trees are grown once on all rows; a coalition only refills their leaves. Values are then exact and global "
+        "in closed form, and every row is tested by the trees that have not seen it, so that no test set is needed. "
+        "Average precision with which a fifth of flipped labels is found, mean over splits, beside the share of right "
+        "votes out of bag (Data-OOB)."
     )
     better = int((table["forest values"] > table["right votes out of bag"]).sum())
     seen = (
@@ -254,10 +249,9 @@ def greedy(quick: bool) -> Claim:
     table = every.groupby(["data", "rows", "share (%)"], sort=False)["accuracy"].mean().unstack().reset_index()
     means = every.groupby("rows", sort=False)["accuracy"].mean()
     text = (
-        "The value of a row is what it adds to a random coalition, not to the rows chosen before it: two rows of "
-        "high value may say the same. `select` takes one row after the other for what it adds to those already "
-        "there, in the same local games. An SVM is trained on the chosen share of at most 500 rows; half of the "
-        "held-out rows choose, the other half judges. Accuracy (%), mean over splits."
+        "The value of a row is what it adds to a random coalition: two rows of high value may say the same. `select` "
+        "takes one row after the other for what it adds to those already there. Accuracy (%) of an SVM trained on the "
+        "chosen share of at most 500 rows, mean over splits; half of the held-out rows choose, the other half judges."
     )
     seen = "Mean accuracy: " + ", ".join(f"{title} {mean:.1f}" for title, mean in means.items()) + "."
 
@@ -306,10 +300,9 @@ def tests(quick: bool) -> Claim:
                      "held by the draws' error alone (%)": 100 * np.mean(held_by_draws)})  # fmt: skip
     table = pd.DataFrame(rows)
     text = (
-        "The values of 300 rows of digits to a few test rows drawn from a pool of 1,497, against their values to "
-        "the whole pool. They are exact: no draw leaves an error. Yet with few test rows they are far from what "
-        "other test rows would have said. `Valuation.interval` includes that error, which no number of draws makes "
-        "smaller. *held*: how often an interval of 95 % holds the value to the pool."
+        "Exact values of 300 rows of digits to a few test rows drawn from a pool of 1,497, against their values to the "
+        "whole pool. `Valuation.interval` includes the error due to the choice of test rows, which no number of draws "
+        "makes smaller. *held*: how often an interval of 95 % contains the value to the pool."
     )
     first, last = rows[0], rows[-1]
     seen = (

@@ -172,9 +172,8 @@ def wknn(quick: bool, seed: int = 0) -> Workload:
         )
     data = ls.datasets.load("mnist", seed=seed)
     note = (
-        "Weighted KNN: rows are pixels and the score is the confidence in the true class. The paper speaks of an "
-        "encoder's 1,024 features and its code of accuracy, but with those its numbers are not reached (see "
-        "[RQ4](rq4_support_size.md))."
+        "Weighted KNN: pixels as features, confidence in the true class as score; the paper's encoder and accuracy "
+        "give [other numbers](rq4_support_size.md)."
     )
     return tabular("WKNN", "weighted KNN, MNIST", data[:4], model, support, [note], "confidence")
 
@@ -515,27 +514,64 @@ def write(
     draw: Callable[[Any], None],
     more: dict[str, Callable[[Any], None]] | None = None,
     made: str = "",
+    shown: dict[str, pd.DataFrame] | None = None,
 ) -> None:
     """Write tables (CSV and Markdown) and figures (SVG and PNG) of an experiment.
 
     The first table goes to `NAME.csv`, each other to `NAME_KEY.csv`; so do the figure and `more` figures.
+    The page has `shown`, if given, in place of the tables, and links to these.
     `made` says where, when and from what the numbers were made, if not here and now.
     """
     only = getattr(args, "only", None)
     only = " ".join(only) if isinstance(only, list) else only
     command = f"python experiments/{name}.py" + (" --quick" if args.quick else "") + (f" --only {only}" if only else "")
-    lines = [f"# {title}", "", f"    {command}", "", fill(f"{about} {made or made_with(args.commit)}", 118), ""]
-    for i, (key, table) in enumerate(tables.items()):
-        table.to_csv(args.out / (f"{name}.csv" if i == 0 else f"{name}_{key}.csv"), index=False, float_format="%.6g")
-        lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]
-    for file, caption, picture in [(name, title, draw)] + [(f"{name}_{k}", k, p) for k, p in (more or {}).items()]:
+    files = [f"{name}.csv" if i == 0 else f"{name}_{key}.csv" for i, key in enumerate(tables)]
+    for file, table in zip(files, tables.values(), strict=True):
+        table.to_csv(args.out / file, index=False, float_format="%.6g")
+    pictures = {name: (title, draw)} | {f"{name}_{key}": (key, picture) for key, picture in (more or {}).items()}
+    for file, (_, picture) in pictures.items():
         save_figure(picture, args.out / file)
+    words = f"{about} {f'All lines: {listed(files)}. ' if shown else ''}{made or made_with(args.commit)}"
+    captions = {file: caption for file, (caption, _) in pictures.items()}
+    page = page_of(title, command, words, shown or tables, captions, findings)
+    (args.out / f"{name}.md").write_text(page, encoding="utf-8")
+    print(f"wrote {args.out / name}.md", file=sys.stderr)
+
+
+def listed(files: list[str]) -> str:
+    """Links to files."""
+    return ", ".join(f"[{file}]({file})" for file in files)
+
+
+def page_of(
+    title: str,
+    command: str,
+    words: str,
+    tables: dict[str, pd.DataFrame],
+    captions: dict[str, str],
+    findings: list[str],
+) -> str:
+    """The page of an experiment: command, words, tables, pictures (captions by file) and what they show."""
+    lines = [f"# {title}", "", f"    {command}", "", wrapped(words), ""]
+    for key, table in tables.items():
+        lines += ([f"## {key}", ""] if len(tables) > 1 else []) + [markdown(table), ""]
+    for file, caption in captions.items():
         lines += [f"![{caption}]({file}.svg)", ""]
     if findings:
-        lines += ["## What is seen", ""]
-        lines += [fill(point, 118, initial_indent="- ", subsequent_indent="  ") for point in findings] + [""]
-    (args.out / f"{name}.md").write_text("\n".join(lines), encoding="utf-8")
-    print(f"wrote {args.out / name}.md", file=sys.stderr)
+        lines += ["## What it shows", "", *(wrapped(point, "- ") for point in findings), ""]
+    return "\n".join(lines)
+
+
+def wrapped(words: str, bullet: str = "") -> str:
+    """A paragraph, or a point of a list, in lines of a page."""
+    return fill(
+        words,
+        118,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def markdown(table: pd.DataFrame) -> str:

@@ -227,14 +227,13 @@ def page(rows: list[Row], command: str, n_seeds: int, trainings: int, source: st
     """The table and how to read it, as Markdown."""
     about = (
         f"{N_ROWS} training rows of two Gaussian classes in the plane, {N_TESTS} test rows moved by *shift* standard "
-        f"deviations; about {trainings:,} trainings a run (in the CSV), variances over {n_seeds} seeds, summed over "
-        "rows and relative to the squared norm of the values. *radius* scores the share of the right class within a "
-        f"radius of {RADIUS:g} and is exactly local; *knn* scores the {K} nearest rows and its support is the {2 * K} "
-        "nearest. *support*: mean rows of a support; *gap*: difference between global and local values, relative to "
-        "the global ones (of *radius* it is sampling error alone); *permutations*: marginal gains, the estimator of "
-        "the corollary; *pivot*: LSMR-A with corrected weights; *sample*: this library's. *global / local*: quotient "
-        "of the two variances at equal trainings; *per draw*: the same for one test row, one permutation and the "
-        f"rows of its support. ± is one standard error. {made_with(source)}"
+        "deviations. The table has the variance of global values over that of local ones, at about "
+        f"{trainings:,} trainings and over {n_seeds} seeds (± one standard error), by estimator: *permutations* "
+        "(marginal gains, as in the corollary), *pivot* (LSMR-A with corrected weights) and *sample* (this library's). "
+        "*per draw*: the same for one test row, one permutation and the rows of its support. *radius* scores the share "
+        f"of the right class within a radius of {RADIUS:g} and is exactly local; *knn* scores the {K} nearest rows and "
+        f"its support is the {2 * K} nearest. *gap*: relative difference between global and local values. "
+        f"All lines: [distribution_shift.csv](distribution_shift.csv). {made_with(source)}"
     )
     lines = [
         "# Local and global sampling under distribution shift",
@@ -243,15 +242,15 @@ def page(rows: list[Row], command: str, n_seeds: int, trainings: int, source: st
         "",
         fill(about, 118),
         "",
-        "| model | shift | support | gap | estimator | variance, global | variance, local | global / local | per "
-        "draw |",
-        "|---|---:|---:|---:|---|---:|---:|---:|---:|",
+        f"| model | shift | rows of a support | gap | {' | '.join(ESTIMATORS)} | per draw |",
+        f"|---|{'---:|' * (4 + len(ESTIMATORS))}",
     ]
-    for row in rows:
+    for first in (row for row in rows if row.estimator == ESTIMATORS[0]):
+        of = {row.estimator: row for row in rows if (row.model, row.shift) == (first.model, first.shift)}
+        ratios = [_plus_minus(of[name].ratio, of[name].ratio_stderr) for name in ESTIMATORS]
         lines.append(
-            f"| {row.model} | {row.shift:g} | {row.support:.1f} | {row.gap:.2g} | {row.estimator} | "
-            f"{row.variance_global:.3g} | {row.variance_local:.3g} | {_plus_minus(row.ratio, row.ratio_stderr)} | "
-            f"{_plus_minus(row.ratio_per_draw, row.ratio_per_draw_stderr)} |"
+            f"| {first.model} | {first.shift:g} | {first.support:.1f} | {first.gap:.2g} | {' | '.join(ratios)} | "
+            f"{_plus_minus(first.ratio_per_draw, first.ratio_per_draw_stderr)} |"
         )
     return "\n".join([*lines, "", findings(rows), "", "![variance by shift](distribution_shift.svg)", ""])
 
@@ -260,14 +259,13 @@ def findings(rows: list[Row]) -> str:
     """What the numbers say about the corollary."""
     far, near = max(row.shift for row in rows), min(row.shift for row in rows)
     of = {(row.model, row.shift, row.estimator): row for row in rows}
-    per_draw, gaps, norms = (
+    per_draw, gaps = (
         {
             model: [getattr(r, name) for r in rows if r.model == model and r.estimator == "permutations"]
             for model in MODELS
         }
-        for name in ("ratio_per_draw", "gap", "norm_global")
+        for name in ("ratio_per_draw", "gap")
     )
-    local_norms = [r.norm_local for r in rows if r.model == "knn"]
     subsets = [count_subsets(game("knn", shift)[1]) for shift in (near, far)]
 
     def moves(model: str) -> str:
@@ -278,30 +276,21 @@ def findings(rows: list[Row]) -> str:
 
     points = [
         "**The extra variance that the corollary names is not there.** It says that rows outside the support add "
-        "variance to each draw of classical Monte Carlo. For the exactly local model the quotient *per draw* is "
-        f"{min(per_draw['radius']):.2f} to {max(per_draw['radius']):.2f}, whatever the shift: rows out of reach "
-        "change no score, and the rows of a support come in a random permutation of all rows in an order that is as "
-        "random as in one of their own, so that a draw has the same distribution either way. (The printed sum of two "
-        "conditional variances also lacks their probabilities.) For *knn* a global draw even varies less "
-        f"({min(per_draw['knn']):.2f} to {max(per_draw['knn']):.2f}).",
-        "**What locality saves is trainings, and that does grow with the shift** where supports shrink. At equal "
-        f"trainings the quotient global / local for *radius* goes, from shift {near:g} to {far:g}, from "
-        f"{moves('radius')}.",
-        "**Without shift, local sampling of large supports is the worse one** for permutations and for this "
-        f"library's sampler: a global coalition is scored for all {N_TESTS} test rows at once, a local one only for "
-        "those whose supports hold it. Local permutations of *radius*, which share nothing between test rows with "
-        "different supports, are never clearly the better ones.",
-        f"**For *knn* the support has the same size at every shift**, and the quotients, {moves('knn')}, move less, "
-        "and not steadily. What changes is the overlap of the supports, as moved test rows have the same nearest "
-        f"rows: there are {subsets[0]:,} distinct subsets at shift {near:g} and {subsets[1]:,} at {far:g}. And the "
-        f"two sides do not estimate the same values: the {2 * K} nearest are no exact support, the values differ by "
-        f"{min(gaps['knn']):.0%} to {max(gaps['knn']):.0%} of the global ones, and the local ones are the larger "
-        f"(norms {min(local_norms):.2g} to {max(local_norms):.2g} against {min(norms['knn']):.2g} to "
-        f"{max(norms['knn']):.2g}). Less variance around other values is no gain by itself.",
-        "One draw of the data and one direction of shift: the sizes of the quotients belong to these settings.",
+        "variance to each draw of classical Monte Carlo. For the exactly local model the ratio *per draw* is "
+        f"{min(per_draw['radius']):.2f} to {max(per_draw['radius']):.2f} at every shift: rows out of reach change no "
+        "score, and the rows of a support come in random order in a permutation of all rows, too. For *knn* a global "
+        f"draw even varies less ({min(per_draw['knn']):.2f} to {max(per_draw['knn']):.2f}).",
+        "**What locality saves is trainings, and more of them as supports shrink with the shift** (*radius*, shift "
+        f"{near:g} to {far:g}: {moves('radius')}). With large supports, local sampling is the worse one for "
+        f"permutations and *sample*: a global coalition is scored for all {N_TESTS} test rows at once.",
+        f"**For *knn* the support has the same size at every shift**, and the ratios do not move steadily; what "
+        f"changes is the overlap of the supports ({subsets[0]:,} distinct subsets at shift {near:g}, {subsets[1]:,} at "
+        f"{far:g}). The two sides do not estimate the same values, which differ by {min(gaps['knn']):.0%} to "
+        f"{max(gaps['knn']):.0%} of the global ones: less variance around other values is no gain by itself.",
+        "One draw of the data and one direction of shift: the sizes of the ratios belong to these settings.",
     ]
     return "\n".join(
-        ["## What is seen", "", *(fill(point, 118, initial_indent="- ", subsequent_indent="  ") for point in points)]
+        ["## What it shows", "", *(fill(point, 118, initial_indent="- ", subsequent_indent="  ") for point in points)]
     )
 
 

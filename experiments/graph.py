@@ -33,8 +33,8 @@ def gnn(quick: bool, seed: int = 0, nodes: tuple[int, int] = REDUCED) -> Workloa
         if not torch.cuda.is_available():
             graph, rates = part_of(graph, *nodes, seed), "GNN" if nodes == REDUCED else "GNN, few"
             notes.append(
-                f"GCN: without a GPU a part of Cora is taken, {nodes[0]} training and {nodes[1]} test nodes "
-                "around each other; the pages of [the whole of it](gpu/cora.md) are made on a GPU."
+                f"GCN: {nodes[0]} training and {nodes[1]} test nodes around each other; [the whole of "
+                "Cora](gpu/cora.md) needs a GPU."
             )
             title = f"GCN, {sum(nodes)} nodes of Cora"
     adjacency, X, y, train, test = graph[:5]

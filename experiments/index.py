@@ -30,7 +30,7 @@ TITLES = {
     "reuse": "Reuse",
     "noise": "Flipped labels",
     "distribution_shift": "Distribution shift",
-    "attempts": "What we do not see",
+    "attempts": "What was tried",
     "beyond": "Beyond the paper",
     "cora": "Cora, and In-Run",
 }
@@ -209,26 +209,24 @@ def runs(folder: Path) -> list[str]:
 
 
 def made(folder: Path) -> list[str]:
-    """How each page was made."""
-    lines = ["| page | made by | date | commit | machine | minutes |", "|---|---|---|---|---|---:|"]
-    for where, command in COMMANDS.items():
+    """When each page was made; it says itself where, and by which command."""
+    lines = ["| page | date | commit | minutes |", "|---|---|---|---:|"]
+    for where in COMMANDS:
         path = folder / where / "made.json"
         runs = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         for name, title in TITLES.items():
             if name in runs:
                 how = runs[name]
                 lines.append(
-                    f"| [{title}{', on a GPU' if where else ''}]({where}{name}.md) | `{command}` | {how['date']} | "
-                    f"{how['commit']} | {how['machine']} | {how['seconds'] / 60:.1f} |"
+                    f"| [{title}{', on a GPU' if where else ''}]({where}{name}.md) | {how['date']} | "
+                    f"{how['commit']} | {how['seconds'] / 60:.1f} |"
                 )
     page = " ".join((folder / "opendataval_protocol.md").read_text(encoding="utf-8").split())
-    found = re.search(r"\(Made with ([^()]*), (\d+ \w+ \d{4}), commit (\w+\+?)\.\)", page)
+    found = re.search(r"\(Made with [^()]*, (\d+ \w+ \d{4}), commit (\w+\+?)\.\)", page)
     if found:
-        machine, day, commit = found.groups()
-        lines.append(
-            "| [OpenDataVal's protocol](opendataval_protocol.md) | `make results-opendataval` | "
-            f"{datetime.strptime(day, '%d %B %Y'):%Y-%m-%d} | {commit} | {machine} |  |"
-        )
+        day, commit = found.groups()
+        date = datetime.strptime(day, "%d %B %Y")
+        lines.append(f"| [OpenDataVal's protocol](opendataval_protocol.md) | {date:%Y-%m-%d} | {commit} |  |")
     return lines
 
 

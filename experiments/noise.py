@@ -19,6 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from common import arguments, flipped, panels, write
 
+LINE = ["data", "model", "flipped"]
 METHODS = ("suspects", "LSMR-A", "local-mc", "global-mc", "tmc", "complementary", "loo", "KNN-Shapley", "random")
 
 
@@ -56,21 +57,18 @@ def main(argv: list[str] | None = None) -> None:
                 print(pd.DataFrame(rows[-len(METHODS) :]).to_string(index=False), file=sys.stderr)
     table = pd.DataFrame(rows)
     about = (
-        f"{n_rows} training rows with flipped labels, {n_tests} clean test rows; mean over {len(seeds)} seeds. Rows "
-        "are ranked by their value, lowest first; *suspects* is this library's ranking for the purpose "
-        "(`tasks.suspects`, with the rows). Sampled methods run to a relative error of 0.2, or "
-        f"{limit:,} trainings."
+        f"Average precision with which flipped labels are found among {n_rows} training rows, with {n_tests} clean "
+        f"test rows, mean over {len(seeds)} seeds. Rows are ranked by their value, lowest first; *suspects* is this "
+        f"library's `tasks.suspects`. Sampled methods run to a relative error of 0.2, or {limit:,} trainings."
     )
-    best = table.loc[table.groupby(["data", "model", "flipped"])["average precision"].idxmax()]
-    mean_of = table.groupby("method")["average precision"].mean().sort_values(ascending=False)
-    over_all = ", ".join(f"{method} {precision:.3f}" for method, precision in mean_of.items())
-    points = [f"Average precision, mean over all: {over_all}."]
-    points += [
-        f"{r['data']}, {r['model']}, {r['flipped']:.0%} flipped: best average precision {r['average precision']:.3f} "
-        f"by {r['method']}."
-        for r in best.to_dict("records")
+    wide = table.pivot(index=LINE, columns="method", values="average precision")[list(METHODS)]
+    points = [
+        f"Best on {n} of {len(wide)} lines: {method}." for method, n in wide.idxmax(axis=1).value_counts().items()
     ]
-    write(args, "noise", "Finding flipped labels", about, {"noise": table}, points, lambda figure: draw(figure, curves))
+    wide.loc[("mean", "", "")] = wide.mean()
+    shown = {"average precision": wide.reset_index().rename_axis(columns=None)}
+    write(args, "noise", "Finding flipped labels", about, {"noise": table}, points, lambda figure: draw(figure, curves),
+          shown=shown)  # fmt: skip
 
 
 def mean(score: Any, truth: list[np.ndarray], suspicion: list[np.ndarray]) -> float:

@@ -71,7 +71,6 @@ CURVES = {
     "worst added": ("most", slice(10, None)),
 }
 """Parts of the curves of `remove_high_low`: what is removed first, and where."""
-HIGH_IS_GOOD = ("worst removed", "best added")
 
 
 class Unit(NamedTuple):
@@ -303,17 +302,20 @@ def page(args: Any) -> None:
         "features": found["features"][[*LINE, "method", *DETECTION, "seeds", "seconds"]],
         "curves": found["labels"][[*LINE, "method", *CURVES]],
     }
+    shown = {
+        "labels": over_data(found["labels"], ["F1", "precision", "AUROC", "seconds"]),
+        "features": over_data(found["features"], ["F1", "precision", "AUROC", "seconds"]),
+        "curves": over_data(found["labels"], list(CURVES)),
+    }
     points = [
         *seen(found["labels"], "Noisy labels"),
         *seen(found["features"], "Noisy features"),
-        *(best_of(found["labels"], column, column in HIGH_IS_GOOD) for column in CURVES),
         *beside(tables["labels"]),
-        cost(rows),
     ]
     made = (folder / "made.txt").read_text(encoding="utf-8") if (folder / "made.txt").is_file() else ""
     title = "OpenDataVal's protocol, ours among its evaluators"
     write(args, "opendataval_protocol", title, about(rows, args.quick), tables, points,
-          lambda figure: draw(figure, found["labels"]), made=made)  # fmt: skip
+          lambda figure: draw(figure, found["labels"]), made=made, shown=shown)  # fmt: skip
 
 
 def about(rows: pd.DataFrame, quick: bool) -> str:
@@ -322,23 +324,17 @@ def about(rows: pd.DataFrame, quick: bool) -> str:
     return (
         "The benchmark of OpenDataVal (Jiang, Liang, Zou and Kwon, NeurIPS 2023), release 1.3.0, run by its own "
         f"functions: {counts[0]:,} training, {counts[1]} validation and {counts[2]} test rows, a logistic "
-        "regression, and noise in 10 or 20 % of the training and of the validation rows. *labels*: F1 of the rows "
-        "that two means of the values call bad (± its standard error over seeds), precision at the true number of "
-        "bad rows, AUROC, and *published F1* of that paper, where it was at hand. *features*: the same where rows "
-        "get Gaussian noise and keep their label. *curves*: mean accuracy on the test rows while 5 to 50 % of the "
-        "rows are removed, those of lowest value first (worst removed, high is good) or of highest value first "
-        "(best removed, low is good), and while they are added, highest first (best added, high is good) or lowest "
-        "first (worst added, low is good). The first four methods are this library's: `tasks.suspects`, exact "
-        "values of a forest of fixed structure out of bag, and local values of logistic regression and of an SVM "
-        "with the 20 nearest rows; the first two do not use the validation rows, and judge by a forest (`suspects` "
-        "by an SVM as well), not by the logistic regression that Data-OOB, Data Shapley, Beta Shapley, Banzhaf and "
-        "LOO train. OpenDataVal's own have its defaults, except that KNN-Shapley has K = 100, as many as there are "
-        f"validation rows, and that Data Shapley and Beta Shapley take {100 * EPOCHS} permutations, not 1,000 to "
-        "10,000 until they converge. These two share their trainings, whose seconds stand beside Data Shapley; "
-        f"they are run for noisy labels at 20 % only, with {SLOW_SEEDS} seeds, and LOO for noisy labels only. Rows "
-        "of MNIST are 32 principal components of the pixels, and pol and 2dplanes are split at the median of their "
-        "target, so that published figures are beside ours for orientation only. Seconds are those of the "
-        "processor, with one thread."
+        "regression, and noise in 10 or 20 % of the training and of the validation rows. The tables have means over "
+        f"{len(set(rows['data']))} data sets; all but *F1 at 10 %* are of 20 % noise. *labels*: F1 of the rows that "
+        "two means of the values call bad, precision at the true number of bad rows, AUROC. *features*: the same where "
+        "rows get Gaussian noise and keep their label. *curves*: mean accuracy while 5 to 50 % of the rows are removed "
+        "or added, best or worst first (high is good for worst removed and best added). The first four methods are "
+        "this library's: `tasks.suspects`, exact values of a forest of fixed structure out of bag, and local values of "
+        "logistic regression and of an SVM with the 20 nearest rows; the first two judge by models of their own and do "
+        "not use the validation rows. OpenDataVal's have its defaults, except that KNN-Shapley has K = 100 and that "
+        f"Data Shapley and Beta Shapley take {100 * EPOCHS} permutations in all, with {SLOW_SEEDS} seeds (the seconds "
+        "of both stand beside Data Shapley). Rows of MNIST are 32 principal components; pol and 2dplanes are split at "
+        "the median of their target, so that published figures are for orientation only. Seconds are of one thread."
     )
 
 
@@ -359,6 +355,16 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
     return table.astype({"data": str, "method": str})
 
 
+def over_data(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Means over the data sets for each method, at the highest rate of noise; of F1 at the lowest, too."""
+    means = table.groupby(["noise", "method"], sort=False)[columns].mean()
+    lowest, highest = table["noise"].min(), table["noise"].max()
+    shown = means.loc[highest]
+    if "F1" in columns and lowest != highest:
+        shown.insert(0, f"F1 at {lowest}", means.loc[lowest]["F1"])
+    return shown.reset_index()
+
+
 def published(table: pd.DataFrame) -> pd.DataFrame:
     """With what OpenDataVal's paper has, at 20 %."""
     figures = [
@@ -373,21 +379,11 @@ def wide(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return table.pivot(index=LINE, columns="method", values=column)[list(dict.fromkeys(table["method"]))]
 
 
-def best_of(table: pd.DataFrame, column: str, high: bool = True) -> str:
-    """Who is best on how many lines, and the means of those that were run on all of them."""
-    lines = wide(table, column)
-    winners = (lines.idxmax(axis=1) if high else lines.idxmin(axis=1)).value_counts()
-    everywhere = lines.dropna(axis=1).mean().sort_values(ascending=not high)
-    return (
-        f"{column[0].upper()}{column[1:]} ({'high' if high else 'low'} is good), best on how many of the {len(lines)} "
-        f"lines: {', '.join(f'{who} {n}' for who, n in winners.items())}. Means over all lines: "
-        f"{', '.join(f'{who} {mean:.3f}' for who, mean in everywhere.items())}."
-    )
-
-
 def seen(table: pd.DataFrame, what: str) -> list[str]:
     """Who finds the noisy rows best, and where `suspects` is behind."""
-    points = [f"{what}: {best_of(table, column)}" for column in ("F1", "precision", "AUROC")]
+    lines = wide(table, "F1")
+    best = ", ".join(f"{who} on {n}" for who, n in lines.idxmax(axis=1).value_counts().items())
+    points = [f"{what}: best F1 of {len(lines)} lines (data set and rate): {best}."]
     lines, error = wide(table, "F1"), wide(table, "±")
     rivals = lines.drop(columns=[name for name in OURS if name in lines])
     behind = [
@@ -411,12 +407,6 @@ def beside(table: pd.DataFrame) -> list[str]:
     known = table.dropna(subset="published F1").to_dict("records")
     pairs = [f"{row['data']}, {row['method']}: {row['published F1']:.3f}, here {row['F1']:.3f}" for row in known]
     return [f"Published F1 at 20 % and what the same evaluator has here: {'; '.join(pairs)}."] if pairs else []
-
-
-def cost(rows: pd.DataFrame) -> str:
-    """Mean seconds of each method."""
-    mean = rows.groupby("method", observed=True)["seconds"].mean().sort_values()
-    return f"Seconds for a data set, means: {', '.join(f'{who} {seconds:.2g}' for who, seconds in mean.items())}."
 
 
 def draw(figure: Any, table: pd.DataFrame) -> None:

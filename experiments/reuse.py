@@ -29,15 +29,22 @@ def main(argv: list[str] | None = None) -> None:
     per_test = (10, 20, 40) if args.quick else (5, 10, 20, 40, 80)
     draws = pd.DataFrame([row for w in workloads for row in sampled(w, per_test)])
     about = (
-        "*distinct*: subsets that LSMR trains for so many test rows; *of all*: subsets of their supports, counted for "
-        "each test row; means over random orders of the test rows. *fall by doubling*: by how much distinct subsets, "
-        "as a share of all, fall when test rows double, at the pace since the line above; 0 is no reuse, and Corollary "
-        "1, by which distinct subsets per test row go to nothing, has one half in the end. The second table has "
-        "sampled runs of growing budget: *draws* are the scores asked for, over all test rows, and *trainings* the "
-        "distinct subsets that were trained for them."
+        "*distinct per test row*: distinct subsets that LSMR trains, means over random orders of the test rows; "
+        "*reused*: the share of all subsets of the supports that need no training of their own. *fall by doubling*: by "
+        "how much distinct subsets, as a share of all, fall when test rows double; 0 is no reuse, and Corollary 1, by "
+        "which distinct subsets per test row go to nothing, needs one half in the end. *draws per training*: scores "
+        "asked for in a sampled run, over all test rows, for each distinct subset that is trained."
     )
+    ends = {"subsets": ends_of(subsets, ["test rows", "distinct per test row", "reused", "fall by doubling"]),
+            "draws": ends_of(draws, ["budget", "draws per training"])}  # fmt: skip
     write(args, "reuse", "Reuse across test rows", about, {"subsets": subsets, "draws": draws},
-          findings(subsets, draws), lambda figure: draw(figure, subsets, draws))  # fmt: skip
+          findings(subsets, draws), lambda figure: draw(figure, subsets, draws), shown=ends)  # fmt: skip
+
+
+def ends_of(table: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """The first and the last line of each workload."""
+    lines = table.groupby("workload", sort=False)
+    return pd.concat([lines.head(1), lines.tail(1)]).sort_index()[["workload", *columns]]
 
 
 def growth(workload: Workload, orders: range) -> list[dict[str, Any]]:
@@ -85,13 +92,6 @@ def sampled(workload: Workload, per_test: tuple[int, ...]) -> list[dict[str, Any
 def findings(subsets: pd.DataFrame, draws: pd.DataFrame) -> list[str]:
     """Whether distinct subsets per test row fall, how slowly, and what a training of a sampled run serves."""
     points = []
-    for title, part in subsets.groupby("workload", sort=False):
-        last, each = part.iloc[-1], part["distinct per test row"]
-        points.append(
-            f"{title}: {each.iloc[0]:,.0f} distinct subsets for one test row, {each.iloc[-1]:,.0f} per test row for "
-            f"{last['test rows']:,}. {last['reused']:.0%} of the subsets are reused, and at the end twice the test "
-            f"rows have {last['fall by doubling']:.1%} fewer distinct subsets per test row, at equal supports."
-        )
     by_workload = subsets.groupby("workload", sort=False)
     first, last = by_workload.first(), by_workload.last()
     fewer = int((last["distinct per test row"] < first["distinct per test row"]).sum())
@@ -103,12 +103,10 @@ def findings(subsets: pd.DataFrame, draws: pd.DataFrame) -> list[str]:
         "has 50 %."
     )
     served = draws.groupby("workload", sort=False)["draws per training"]
-    ends = pd.DataFrame({"least": served.first(), "most": served.last()})
-    figures = "; ".join(f"{title}: {row['least']:.2f} to {row['most']:.2f}" for title, row in ends.iterrows())
     points.append(
-        f"Draws that a training of a sampled run serves, from the smallest budget to the largest: {figures}. They "
-        f"become fewer in {int((ends['most'] < ends['least']).sum())} of {len(ends)} workloads; the likely reason is "
-        "that small subsets, which many supports hold, are few and soon all trained."
+        f"With a larger budget a training serves fewer draws in {int((served.last() < served.first()).sum())} of "
+        f"{len(served)} workloads; the likely reason is that small subsets, which many supports contain, are few and "
+        "soon all trained."
     )
     return points
 

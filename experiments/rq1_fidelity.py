@@ -19,6 +19,7 @@ import pandas as pd
 from common import PAPER_FIDELITY, Workload, arguments, fidelity, global_halves, panels, timed, within, write
 from graph import WORKLOADS
 
+COLUMNS = ["pearson", "spearman", "ceiling", "paper pearson", "paper spearman", "evaluations", "local seconds"]
 LIMIT = 120.0
 """Seconds on two cores whose trainings local values may take."""
 
@@ -38,16 +39,14 @@ def main(argv: list[str] | None = None) -> None:
         notes += workload.notes + workload.about_variants
     table = pd.DataFrame(rows)
     about = (
-        "Local values against global ones. *pearson* and *spearman*: between the two, with the "
-        "paper's beside them (of trees and SVM it has pictures only). *evaluations*: scores of the global reference, "
-        "a coalition on a test row each, which the paper counts as trainings. *ceiling*: what the "
-        "true global values would correlate with these, by how one half of the permutations agrees with the other "
-        "(Spearman–Brown, and its root); no estimate can be expected to do better. *local error*: relative standard "
-        "error of the local values."
+        "How local values correlate with global ones. *ceiling*: what the true global values would correlate with "
+        "these, estimated from two halves of the permutations (the root of Spearman–Brown); no method can be expected "
+        "to do better. *evaluations*: scores of the global reference, one per coalition and test row, which the paper "
+        "counts as trainings. For trees and SVM the paper has pictures only."
     )
-    write(args, "rq1_fidelity", "RQ1: local against global values", about, {"fidelity": table}, [
-        *findings(table), *notes,
-    ], lambda figure: draw(figure, pairs))  # fmt: skip
+    shown = table[["workload", *COLUMNS]]
+    write(args, "rq1_fidelity", "RQ1: local against global values", about, {"fidelity": table}, notes,
+          lambda figure: draw(figure, pairs), shown={"fidelity": shown})  # fmt: skip
 
 
 def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], np.ndarray, np.ndarray]]:
@@ -74,18 +73,6 @@ def measure(workload: Workload, quick: bool) -> Iterator[tuple[dict[str, Any], n
             "global seconds": sum(half["seconds"] for half in halves),
         }
         yield row, local.values, reference
-
-
-def findings(table: pd.DataFrame) -> list[str]:
-    """What the numbers say."""
-    points = []
-    for row in table.to_dict("records"):
-        paper = f" (paper {row['paper pearson']:.3f})" if not np.isnan(row["paper pearson"]) else ""
-        points.append(
-            f"{row['workload']}: Pearson {row['pearson']:.3f}{paper}, of at most "
-            f"{row['ceiling']:.3f} that the global reference allows."
-        )
-    return points
 
 
 def draw(figure: Any, pairs: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:

@@ -92,22 +92,18 @@ def main(argv: list[str] | None = None) -> None:
         rows += costs(workload, args.quick)
     table = pd.DataFrame(rows)
     about = (
-        f"*{RULE_SECONDS}*: seconds to the paper's stopping rule (relative change below 0.05 over 100 draws), with the "
-        "trainings until then. *error then*: relative, where the run ended, against values of the same kind (local or "
-        "global) from a longer run, whose own error is taken off, and no less than half of what the run says itself. "
+        f"*{RULE_SECONDS}*: seconds to the paper's stopping rule (relative change below 0.05 over 100 draws); *error "
+        "then*: relative error there, against a longer run of the same kind (local or global). "
         f"*{AIM_SECONDS}*: seconds to a relative standard error of {AIM}, with the trainings, and the error that is "
-        "found then, which has TMC's bias in it. A run may take the trainings of about ten minutes on two cores, "
-        "or five of a GPU (a number for each method, so that nothing but the seconds depends on the machine); "
-        "one that would take more than 4 times as many, by a twentieth of them, 1.5 times as many, by a quarter, or "
-        "1.25 times, by half, is stopped there. Looks come in pairs, each a tenth of the draws after the one before. A "
-        "star marks what is extrapolated: the change falls with one over the trainings, the error with their root. "
-        "*evaluations*: scores of a model on a test row until the rule, which the paper counts as trainings. "
-        f"*{PLAIN}*: our trainings to error {AIM} with the plain estimator, extrapolated from a part of them (always "
-        "starred; scikit-learn has no GCN). Permutations of nearest neighbours are walked row by row, each step at a "
-        "small part of a training's cost."
+        "found then, which includes TMC's bias. A run may take the trainings of about ten minutes on two cores, or "
+        "five of a GPU; a star marks what is extrapolated from there (the change falls with one over the trainings, "
+        "the error with their root). Permutations of nearest neighbours are walked row by row, each step at a small "
+        "part of a training's cost."
     )
+    columns = ["workload", "method", RULE_SECONDS, RULE_ERROR, AIM_SECONDS, AIM_TRAININGS, AIM_ERROR, "paper (s)"]
+    shown = {"cost": table[columns]}
     write(args, "rq3_cost", "RQ3: what values cost", about, {"cost": table}, findings(table) + notes,
-          lambda figure: draw(figure, table))  # fmt: skip
+          lambda figure: draw(figure, table), shown=shown)  # fmt: skip
 
 
 def costs(workload: Workload, quick: bool) -> list[dict[str, Any]]:
@@ -225,17 +221,20 @@ def exact_costs(workload: Workload, quick: bool, sampled: dict[str, Any]) -> lis
 
 
 def findings(table: pd.DataFrame) -> list[str]:
-    """Ratios of trainings at equal error, and what the paper's rule is worth."""
+    """What the paper's rule is worth, and what plain trainings would take."""
     points = []
     for title, part in table[table["method"] != EXACT].groupby("workload", sort=False):
         needed, error = (part.set_index("method")[column] for column in (AIM_TRAININGS, RULE_ERROR))
         ratios = (needed / needed["LSMR-A"]).drop("LSMR-A")
-        words = ", ".join(f"{name} {ratio:,.1f} times" for name, ratio in ratios.dropna().items())
-        points += [
-            f"{title}: trainings to the same standard error, against LSMR-A: {words}.",
-            f"{title}: errors where the paper's rule, or the limit, stops lie between {error.min():.2f} "
-            f"({error.idxmin()}) and {error.max():.2f} ({error.idxmax()}).",
-        ]
+        points.append(
+            f"{title}: {ratios.min():,.1f} ({ratios.idxmin()}) to {ratios.max():,.1f} times ({ratios.idxmax()}) the "
+            f"trainings of LSMR-A at equal error; where the paper's rule stops, errors range from {error.min():.2f} "
+            f"({error.idxmin()}) to {error.max():.2f} ({error.idxmax()})."
+        )
+    plain = table[table[PLAIN].fillna("").astype(str) != ""].to_dict("records")
+    if plain:
+        words = "; ".join(f"{row['workload']}, {row['method']} {row[PLAIN]}" for row in plain)
+        points.append(f"Seconds to error {AIM} with scikit-learn's own trainings: {words}.")
     return points
 
 

@@ -125,3 +125,16 @@ def test_labels_without_a_column_of_their_own_are_saved_as_text(tmp_path, labels
     loaded = ls.load(tmp_path / "v.parquet")
     assert loaded.ids.tolist() == [str(label) for label in labels]
     np.testing.assert_array_equal(loaded.values, v.values)
+
+
+def test_sentences_of_an_earlier_version_are_notes_without_a_code(tmp_path):
+    path, was = tmp_path / "v.parquet", faults.valuations()[EXACT]
+    older = {"format": "localshapley valuation 2", "notes": ["one fact.", "another."], "stopped": "at the end"}
+    path.write_bytes(faults._as_table(EXACT, faults.header(**older)))
+    found = ls.load(path)
+    assert [(note, note.code) for note in (*found.notes, found.stopped)] == [
+        ("one fact.", "unknown"), ("another.", "unknown"), ("at the end", "unknown"),
+    ]  # fmt: skip
+    assert (found.values == was.values).all()
+    found.save(path)
+    assert ls.load(path).notes == ["one fact.", "another."]

@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "localshapley"
 STAGES = [
     "errors", "notes", "arrays", "wording", "progress", "compiling", "kernels",
     "scores", "distances", "inputs", "datasets", "search", "supports", "bundles", "games", "coalitions", "theory",
-    "models", "estimate", "stopping", "methods", "valuation", "problem", "engine",
+    "models", "estimate", "stopping", "methods", "question", "valuation", "problem", "engine",
     "locality", "api", "nodes", "updating", "planning",
     "baselines", "warming", "tasks", "choosing", "clean", "opendataval", "report", "cli",
 ]  # fmt: skip

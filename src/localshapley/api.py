@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
+from localshapley.compiling import Stopwatch
 from localshapley.engine.loop import solve
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.inputs.model import unseeded
-from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
-from localshapley.locality.growing import pose_with
-from localshapley.methods import Method, read_settings
-from localshapley.methods.settings import Settings
+from localshapley.inputs.numbers import check_whole
+from localshapley.locality.growing import build_large_enough
+from localshapley.methods import Method
 from localshapley.models.trainer import Trainer
-from localshapley.models.utility import Utility, as_trainer
-from localshapley.problem.base import Problem
-from localshapley.problem.contents import Contents, contents_by_name
-from localshapley.problem.posing import pose
+from localshapley.models.utility import Utility
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.build import build_problem
 from localshapley.progress import ProgressSetting
+from localshapley.question import D, Game, Question, Table
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
@@ -154,54 +153,42 @@ def value(
     >>> v.values.shape
     (75,)
     """
-    budget, max_seconds = shared_out(seeds, budget, max_seconds)
+    return of_all_or_few(_over_seeds(Question.of(Table, locals(), in_parts=True), seeds))
 
-    def settings_for(seed: int) -> Settings:
-        return read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
 
-    def run(model: Any, seed: int) -> Valuation:
-        posed = partial(
-            pose,
-            X,
-            y,
-            X_test,
-            y_test,
-            model=model,
-            cv=cv,
-            score=score,
-            empty=empty,
-            seed=seed,
-            n_jobs=n_jobs,
-            on_error=on_error,
-            rare=rare,
-            owners=owners,
-            progress=progress,
-            in_parts=True,
-        )
-        problem, settings = pose_with(settings_for(seed), support, posed, store)
-        problem.check_seeds(seeds)
-        return solve(problem, settings, store, origin=problem.origin if per_test else None)
-
-    first = run(model, seed)
+def _over_seeds(question: Question[Table], seeds: int | None) -> Valuation:
+    """Value with the seed of a question or, where several are asked for, with it and those after it."""
+    question = of_one_seed(question, seeds)
+    first = _valued(question, seeds)
     if seeds is None:
-        return of_all_or_few(first)
-    runs = [first, *(run(unseeded(model), seed + i) for i in range(1, seeds))]
-    rule = settings_for(seed).rule
-    return of_all_or_few(mean_over_seeds(runs, None if rule is None else rule.aim))
+        return first
+    limits, model = question.limits, unseeded(question.model)
+    others = [replace(limits, seed=limits.seed + i, watch=Stopwatch()) for i in range(1, seeds)]
+    runs = [first, *(_valued(replace(question, limits=other, model=model), seeds) for other in others)]
+    return mean_over_seeds(runs, None if limits.rule is None else limits.rule.aim)
 
 
-def shared_out(seeds: int | None, budget: int | None, max_seconds: float | None) -> tuple[int | None, float | None]:
-    """What each of several seeds may take of the budget and of the time."""
+def _valued(question: Question[Table], seeds: int | None) -> Valuation:
+    problem, limits = build_large_enough(question)
+    assert isinstance(problem, RowsProblem)
+    problem.check_seeds(seeds)
+    return solve(problem, limits, question.store, origin=problem.origin if limits.per_test else None)
+
+
+def of_one_seed(question: Question[D], seeds: int | None) -> Question[D]:
+    """The question for one of several seeds, which share the budget and the time."""
     check_whole("seeds", seeds, least=2, optional=True)
+    limits = question.limits
+    budget, max_seconds = limits.budget, limits.max_seconds
     if seeds is None:
-        return budget, max_seconds
-    check_whole("budget", budget, optional=True)
+        return question
     if budget is not None and budget < seeds:
         raise InvalidArgumentError(
             f"budget={budget:,} is too small: {seeds} seeds share it. Give a larger budget, or fewer seeds."
         )
-    check_number("max_seconds", max_seconds, above=0, optional=True)
-    return None if budget is None else budget // seeds, None if max_seconds is None else max_seconds / seeds
+    budget = None if budget is None else budget // seeds
+    max_seconds = None if max_seconds is None else max_seconds / seeds
+    return replace(question, limits=replace(limits, budget=budget, max_seconds=max_seconds))
 
 
 @recorded
@@ -256,22 +243,5 @@ def shapley(
     >>> ls.shapley([[0, 1, 2]], pairs).values.round(4)
     array([0.1667, 0.1667, 0.6667])
     """
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    check_n_jobs(n_jobs)
-    graph = SupportGraph(supports, n_players)
-    if graph.n_tests == 0:
-        raise InvalidArgumentError("supports is empty; give the players of at least one test row.")
-    if settings.method.plays_all:
-        graph = graph.of_everyone()
-
-    def contents() -> Contents:
-        if not name:
-            raise InvalidArgumentError("store needs the name of the game: name='my game, version 1'.")
-        return contents_by_name(name, graph.n_players, graph.n_tests)
-
-    trainer = as_trainer(utility, n_jobs)
-    support = "Everything()" if settings.method.plays_all else "given"
-    problem = Problem(
-        graph=graph, trainer=trainer, model="a game", score=trainer.name, support=support, contents=contents
-    )
-    return solve(problem, settings, store)
+    question = Question.of(Game, locals())
+    return solve(build_problem(question), question.limits, store)

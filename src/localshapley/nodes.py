@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,13 @@ from scipy import sparse
 from localshapley.engine.loop import solve
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
-from localshapley.locality.gap import LocalityGap, check_limits, measure
-from localshapley.locality.growing import AUTO, pose_with
-from localshapley.methods import Method, read_settings
+from localshapley.locality.gap import LocalityGap, measure_gap
+from localshapley.locality.growing import build_large_enough
+from localshapley.methods import Method
 from localshapley.models.graph_model import GraphModel
-from localshapley.problem.nodes import pose_nodes
+from localshapley.problem.nodes import NodesProblem
 from localshapley.progress import ProgressSetting
+from localshapley.question import AUTO, Nodes, Question
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
@@ -96,30 +96,14 @@ def value_nodes(
     >>> v.to_frame().n_tests.to_dict()
     {0: 0, 1: 1, 2: 1, 4: 2}
     """
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
     if support == AUTO and games != "test":
         raise InvalidArgumentError(
             f"support='auto' needs games='test', got games={games!r}: there more hops would also be more test nodes in "
             "each game. Give supports.Hops(n)."
         )
-    posed = partial(
-        pose_nodes,
-        adjacency,
-        X,
-        y,
-        train,
-        test,
-        model=model,
-        games="test" if settings.method.plays_all and games == "train" else games,
-        graph=graph,
-        device=device,
-        score=score,
-        empty=empty,
-        seed=seed,
-        apart=per_test,
-    )
-    problem, settings = pose_with(settings, support, posed, store)
-    found, reach = solve(problem, settings, store), problem.reach
+    problem, limits = build_large_enough(Question.of(Nodes, locals()))
+    assert isinstance(problem, NodesProblem)
+    found, reach = solve(problem, limits, store), problem.reach
     return replace(
         found,
         support_sizes=np.diff(reach.indptr),
@@ -180,22 +164,4 @@ def locality_gap_nodes(
     >>> ls.locality_gap_nodes(path, X, y, train=[0, 1, 2, 4], test=[3, 5], device="cpu", budget=100).permutations
     12
     """
-    check_limits(n_tests, budget, max_seconds, on_interrupt)
-    problem = pose_nodes(
-        adjacency,
-        X,
-        y,
-        train,
-        test,
-        model=model,
-        support=support,
-        games=games,
-        graph=graph,
-        device=device,
-        score=score,
-        empty=empty,
-        seed=seed,
-    )
-    return measure(
-        problem, n_tests, budget, seed, progress, store=store, max_seconds=max_seconds, on_interrupt=on_interrupt
-    )
+    return measure_gap(Question.of(Nodes, locals()), n_tests, budget)

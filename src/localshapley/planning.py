@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from localshapley.api import shared_out
+from localshapley.api import of_one_seed
 from localshapley.arrays import Ints
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import announcing_compilation
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import Forecast, until_target, what_is_faster
 from localshapley.engine.run_store import StoreSetting
-from localshapley.locality.growing import pose_with
-from localshapley.methods import Method, read_settings
+from localshapley.locality.growing import build_large_enough
+from localshapley.methods import Method
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
-from localshapley.problem.posing import pose
+from localshapley.notes import Note
 from localshapley.progress import ProgressSetting
+from localshapley.question import Question, Table
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.wording import duration, in_words, kinds
@@ -208,35 +208,18 @@ def plan(
     >>> p.levels.subset_centric, p.chosen
     (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
-    budget, max_seconds = shared_out(seeds, budget, max_seconds)
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    posed = partial(
-        pose,
-        X,
-        y,
-        X_test,
-        y_test,
-        model=model,
-        cv=cv,
-        score=score,
-        empty=empty,
-        seed=seed,
-        n_jobs=n_jobs,
-        on_error=on_error,
-        rare=rare,
-        owners=owners,
-        progress=progress,
-        in_parts=True,
-    )
-    problem, settings = pose_with(settings, support, posed)
+    question = of_one_seed(Question.of(Table, locals(), in_parts=True, store=None), seeds)
+    problem, limits = build_large_enough(question)
     problem.check_seeds(seeds)
-    graph, executor = problem.graph, Executor(problem.trainer)
-    settings.check_room(graph)
+    graph, executor, of_seeds = problem.graph, Executor(problem.trainer), list[Note]()
+    limits.check_room(graph)
     with announcing_compilation(progress):
-        run = settings.method.start(graph, executor, settings)
+        run = limits.method.start(graph, executor, limits)
         levels = count_levels(graph, seed=seed)
         seconds = executor.pace(graph, seed)
-        target = until_target(run, graph, executor, settings)
+        target = until_target(run, graph, executor, limits)
+    if seeds is not None:
+        of_seeds.append(Note("one-of-seeds", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
     longest = max(longest, 0.0 if target is None or target.seconds is None else target.seconds)
     return Plan(
@@ -255,10 +238,10 @@ def plan(
         first_look=min(levels.lsmr, run.first_look),
         seconds_per_training=seconds,
         target=target,
-        faster=what_is_faster(run, graph, executor, settings) if longest > 60 else "",
+        faster=what_is_faster(run, graph, executor, limits) if longest > 60 else "",
         model=problem.model,
         score=problem.score,
         support=problem.support,
         trainer=problem.trainer.name,
-        notes=[*problem.notes, *run.notes, *([] if seeds is None else [f"this is one of {seeds} runs, one per seed."])],
+        notes=[*problem.notes, *run.notes, *of_seeds],
     )

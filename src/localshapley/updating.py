@@ -18,7 +18,7 @@ from localshapley.games import SupportGraph
 from localshapley.inputs.columns import n_rows_of
 from localshapley.inputs.data import known_table
 from localshapley.inputs.folds import continued
-from localshapley.methods import Auto, Method, Settings, read_settings
+from localshapley.methods import Auto, Method, Settings
 from localshapley.methods.rest import Enough, Known, Rest
 from localshapley.methods.settings import DEFAULT_TOL
 from localshapley.models.boosted import BoostedTrainer
@@ -26,8 +26,9 @@ from localshapley.models.dispatch import as_model
 from localshapley.models.fixed import FixedTrainer
 from localshapley.models.folds import FoldsTrainer
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
 from localshapley.progress import ProgressSetting
+from localshapley.question import Question, Table
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
@@ -101,25 +102,10 @@ def update(
     True
     """
     check_valuation(valuation)
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, True, on_interrupt)
-    before = _origin_of(valuation)
-    problem = pose(
-        X,
-        y,
-        X_test,
-        y_test,
-        model=model,
-        cv=_same_folds(valuation, before, X, y, cv, model),
-        support=settings.method.support(support),
-        score=score,
-        empty=empty,
-        seed=seed,
-        n_jobs=n_jobs,
-        on_error=on_error,
-        owners=owners,
-        progress=progress,
-        judge=False,
-    )
+    question = Question.of(Table, locals(), per_test=True)
+    settings, before = question.limits, _origin_of(valuation)
+    folds = _same_folds(valuation, before, X, y, cv, model)
+    problem = build_problem(replace(question, data=replace(question.data, cv=folds)))
     _check_same(problem, before)
     known = _known(valuation, before, problem)
     to_play = _to_play(known, valuation, before, problem, settings)

@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import localshapley as ls
-from localshapley.problem.posing import pose
 from models.against import assert_same
+from playing import pose
 
 IRIS, DIABETES = (ls.datasets.load(name)[:4] for name in ("iris", "diabetes"))
 CLASSIFIER, REGRESSOR = RadiusNeighborsClassifier(0.8), RadiusNeighborsRegressor(3)

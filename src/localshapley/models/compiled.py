@@ -74,6 +74,7 @@ class CompiledTrainer(Trainer):
     """
 
     is_quick = True
+    may_refuse = False  # what an estimator refuses, `is_usable_for` leaves to it
     max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
     """Settings other than the default that are reproduced, each with a test of the value."""

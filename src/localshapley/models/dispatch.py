@@ -106,19 +106,25 @@ class Automatic(Model):
         before, last = peel(self.estimator)
         return before, Automatic(last)
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it is tried on all rows before a trainer is made: not if a compiled one knows what it refuses."""
+        kind = compiled_trainer_of(self.estimator)
+        return kind is None or kind.may_refuse
+
     def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
         """Make the trainer; one that is not compiled says why, if it could have been."""
-        asis = Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
         kind = compiled_trainer_of(self.estimator)
         if kind is None or os.environ.get(SWITCH, "1").lower() in ("0", "false", "no", "off"):
-            return asis
+            return Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
         usable = kind.is_usable_for(self.estimator, task)
-        if not usable:
-            asis.note = (
-                f"{type(self.estimator).__name__} uses scikit-learn's fit instead of compiled code: {usable.reason}."
-            )
-            return asis
-        return kind(self.estimator, task, n_jobs)
+        if usable:
+            return kind(self.estimator, task, n_jobs)
+        asis = Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
+        asis.note = (
+            f"{type(self.estimator).__name__} uses scikit-learn's fit instead of compiled code: {usable.reason}."
+        )
+        return asis
 
 
 def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:

@@ -27,7 +27,9 @@ def cover_coalitions(value: Any, task: Task) -> bool:
     """
     if not isinstance(value, Mapping) or task.classes is None:
         return True
-    return len(task.classes) == 2 or all(label in value for label in task.classes.tolist())
+    classes = task.classes.tolist()
+    named = len(classes) == 2 and all(label in classes for label in value)
+    return named or all(label in value for label in classes)
 
 
 def class_weights(value: Any, task: Task) -> tuple[bool, Floats]:

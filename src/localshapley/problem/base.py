@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +20,15 @@ from localshapley.models.owners import Owners
 from localshapley.models.skill import Skill
 from localshapley.models.trainer import Trainer
 from localshapley.problem.contents import Contents
-from localshapley.supports.base import Support
+from localshapley.supports.base import Space, Support
 from localshapley.valuation.parts import Origin
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """Games to play and a trainer for their coalitions, with what the result says about them.
+
+    What only results, stores and reports need is given as functions and found out when they ask.
 
     Attributes
     ----------
@@ -40,11 +42,12 @@ class Problem:
         Names of the players.
     unit : str
         What the players are: ``"row"``, ``"owner"`` or ``"node"``.
-    notes : list of str
+    remarks : callable
+        Gives what a reader of the result should know.
     digests : callable
         Gives what the rows of the result are recognised by later, if they are rows of a table.
-    skill : Skill or None
-        How good the reference models are on test rows.
+    judge : callable
+        Gives how good the reference models are on test rows; None where there are none.
     oob_scores : callable
         Gives the scores of the rows out of bag, if they test each other in this way.
     among : int or None
@@ -61,12 +64,22 @@ class Problem:
     contents: Callable[[], Contents]
     ids: pd.Index | None = None
     unit: str = "row"
-    notes: list[str] = field(default_factory=list)
+    remarks: Callable[[], Iterable[str]] = tuple
     digests: Callable[[], Digests | None] = lambda: None
-    skill: Skill | None = None
+    judge: Callable[[], Skill | None] = lambda: None
     oob_scores: Callable[[], Floats | None] = lambda: None
     among: int | None = None
     memory: int | None = None
+
+    @cached_property
+    def notes(self) -> list[str]:
+        """What a reader of the result should know."""
+        return list(self.remarks())
+
+    @cached_property
+    def skill(self) -> Skill | None:
+        """How good the reference models are on test rows."""
+        return self.judge()
 
     def check_seeds(self, seeds: int | None) -> None:
         """Refuse several seeds of a model that does not draw random numbers."""
@@ -108,12 +121,15 @@ class RowsProblem(LocalProblem):
     owners : Owners or None
     folds : list of folds, or None
         Where the rows test each other.
+    spaces : sequence of Space
+        Where the supports were searched, fold by fold.
     """
 
     task: Task
     estimator: Any
     owners: Owners | None = None
     folds: list[Fold] | None = None
+    spaces: Sequence[Space] = ()
 
     def everyone_for(self, test: int) -> Indices:
         """All players that may play for a test row: with folds, those outside its own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from sklearn.metrics import pairwise_distances
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole, extremes
-from localshapley.search.neighbours import searching_on
+from localshapley.notes import Note
+from localshapley.search.neighbours import DEVICE
 from localshapley.supports.parted import PartedRows
 
 
@@ -35,8 +36,6 @@ class Space:
     seed : int
     frames : tuple of two tables, optional
         The rows in the space of the model as frames, if that is how the model took them.
-    notes : list of str
-        What a reader of the values should know about the supports that were found; supports add to it.
     """
 
     X: Any
@@ -47,7 +46,6 @@ class Space:
     reference: Any
     seed: int = 0
     frames: tuple[Any, Any] | None = None
-    notes: list[str] = field(default_factory=list)
 
     @property
     def tables(self) -> tuple[Any, Any]:
@@ -91,9 +89,16 @@ class Support(ABC):
 
     def __call__(self, space: Space) -> list[Indices]:
         """Find the support of every test row."""
-        with searching_on(self.device):
-            found = self.find(space)
-        return found if self.max_size is None else _nearest_first(found, space, self.max_size)
+        return self.search(space)[0]
+
+    def search(self, space: Space) -> tuple[list[Indices], list[Note]]:
+        """Find the support of every test row; returns them with what a reader of the values should know about them."""
+        before = DEVICE.set(self.device)
+        try:
+            found, notes = self.find_with_notes(space)
+        finally:
+            DEVICE.reset(before)
+        return found if self.max_size is None else _nearest_first(found, space, self.max_size), notes
 
     def __repr__(self) -> str:
         settings = (
@@ -106,6 +111,10 @@ class Support(ABC):
     @abstractmethod
     def find(self, space: Space) -> list[Indices]:
         """Find the support of every test row, before any cap."""
+
+    def find_with_notes(self, space: Space) -> tuple[list[Indices], list[Note]]:
+        """Find them; with notes, for those supports that have something to say of what they found."""
+        return self.find(space), []
 
     @abstractmethod
     def larger(self) -> str:

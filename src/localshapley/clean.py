@@ -25,6 +25,7 @@ from localshapley.inputs.named import named
 from localshapley.models.dispatch import find_named
 from localshapley.models.model import Model
 from localshapley.models.pipelines import peel
+from localshapley.parameters import documented
 from localshapley.progress import ProgressSetting
 from localshapley.valuation import Valuation
 
@@ -275,11 +276,13 @@ def harm(valuation: Valuation) -> Floats:
     return out
 
 
+@documented
 class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
     """A classifier that values its training rows by cross-validation, and trains without the harmful ones.
 
     A row is harmful if the confidence interval of its value lies below zero. The interval allows for the draws of
-    coalitions and for the test rows, which are a sample too.
+    coalitions and for the test rows, which are a sample too. `max_seconds` and `progress` are about the valuation,
+    which takes nearly all of the time.
 
     Parameters
     ----------
@@ -299,8 +302,6 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
         The score of `value`.
     random_state : int, RandomState or None, default=0
         Seed of the folds, of the draws, and of models that leave theirs open; None takes another one each time.
-    support, budget, tol, max_seconds, n_jobs, progress
-        As in `value`; `max_seconds` and `progress` are about the valuation, which takes nearly all of the time.
 
     Attributes
     ----------

@@ -15,6 +15,7 @@ from localshapley.locality.gap import LocalityGap, measure_gap
 from localshapley.locality.growing import build_large_enough
 from localshapley.methods import Method
 from localshapley.models.graph_model import GraphModel
+from localshapley.parameters import documented
 from localshapley.problem.nodes import NodesProblem
 from localshapley.progress import ProgressSetting
 from localshapley.question import AUTO, Nodes, Question
@@ -25,6 +26,7 @@ from localshapley.valuation.record import recorded
 
 
 @recorded
+@documented
 def value_nodes(
     adjacency: Any,
     X: Any = None,
@@ -79,8 +81,9 @@ def value_nodes(
         or all nodes, of which only the coalition's labels are used.
     device : {"auto", "cpu", "cuda"}, default="auto"
         ``"auto"`` is the GPU if there is one. Values on different devices differ by rounding.
-    score, method, budget, tol, stop, max_seconds, empty, seed, progress, per_test, store, on_interrupt
-        As in `value`. The seed also decides the initial weights, which all networks share.
+    seed : int, default=0
+        The same arguments and seed give the same values, bit for bit. It also decides the initial weights, which all
+        networks share.
 
     Returns
     -------
@@ -112,6 +115,7 @@ def value_nodes(
     )
 
 
+@documented
 def locality_gap_nodes(
     adjacency: Any,
     X: Any = None,
@@ -141,16 +145,20 @@ def locality_gap_nodes(
 
     Parameters
     ----------
-    adjacency, X, y, train, test, model, support, games, graph, device, score, empty, seed, progress, store
+    adjacency, X, y, train, test, model, games, graph, device
         As in `value_nodes`. With ``games="train"`` games of training nodes are sampled, and a global value is that of
         the same scores when all training nodes play in each of them.
+    support : `localshapley.supports` object, optional
+        Which training nodes can matter to a node; ``supports.Hops(2)`` by default.
     n_tests : int, default=20
         Test nodes to sample.
     budget : int, default=20000
         Maximum number of trainings. A permutation takes one for each training node and one for each node of a sampled
         support; at least two permutations are needed.
-    max_seconds, on_interrupt
-        As in `locality_gap`.
+    max_seconds : float, optional
+        Walk no more permutations after this time; two are finished in any case.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C does: end the run, or return what the permutations so far show, if there are two.
 
     Returns
     -------

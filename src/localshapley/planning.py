@@ -18,6 +18,7 @@ from localshapley.locality.growing import build_large_enough
 from localshapley.methods import Method
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.notes import Note
+from localshapley.parameters import documented
 from localshapley.progress import ProgressSetting
 from localshapley.question import Question, Table
 from localshapley.stopping import Rule
@@ -156,6 +157,7 @@ def _line(name: str, count: int, seconds: float, way: str) -> str:
     return f"  {name:<26}{in_words(count):>12}  {duration(seconds):>12}  {way}".rstrip()
 
 
+@documented
 def plan(
     X: Any,
     y: Any,
@@ -183,16 +185,15 @@ def plan(
     rare: str = "raise",
     on_interrupt: str = "raise",
 ) -> Plan:
-    """Say what `value` with the same arguments would do and cost; trains one reference model and a few coalitions.
+    """Say what `value` with the same arguments would do and cost; trains a few coalitions.
+
+    What `value` would refuse is refused here.
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, \
-    progress, owners, per_test, on_error, rare, on_interrupt
-        As in `value`; what `value` would refuse is refused here.
-    seeds
+    seeds : int, optional
         As in `value`; the plan is that of one seed.
-    store
+    store : path or `localshapley.Store`, optional
         As in `value`; not opened, so what it holds is counted as if it had to be trained.
 
     Returns

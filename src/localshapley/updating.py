@@ -25,6 +25,7 @@ from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.dispatch import as_model
 from localshapley.models.fixed import FixedTrainer
 from localshapley.models.folds import FoldsTrainer
+from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
 from localshapley.progress import ProgressSetting
@@ -38,6 +39,7 @@ from localshapley.valuation.record import recorded
 
 
 @recorded
+@documented
 def update(
     valuation: Valuation,
     X: Any,
@@ -67,7 +69,7 @@ def update(
 
     Rows may have been added, removed or moved, in training and test data; they are recognised by their contents. The
     cost of the result is that of the games that were played, and its errors are those of what was kept and of what was
-    played together.
+    played together. `model`, `score`, `empty` and `seed` must be those of the valuation.
 
     Parameters
     ----------
@@ -75,16 +77,15 @@ def update(
         The valuation so far, made with ``per_test=True``; exact or sampled.
     X, y, X_test, y_test
         All of the data as it is now.
-    cv
+    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
         As in `value`, in place of test rows. If it is the number of folds that the valuation has, rows stay in their
         folds, and new ones go where fewest of their class are.
     tol : float, optional
         As in `value`, of all values together. By default, there are as many draws for each test row as before.
     budget : int, optional
         Maximum number of trainings for what is played again.
-    model, support, score, method, stop, max_seconds, empty, seed, n_jobs, progress, owners, store, on_error, \
-    on_interrupt
-        As in `value`; model, score, `empty` and `seed` must be those of the valuation.
+    support : `localshapley.supports` object, optional
+        Which training rows can matter to a test row; by default the family that belongs to the model.
 
     Returns
     -------

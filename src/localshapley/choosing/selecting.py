@@ -27,6 +27,7 @@ from localshapley.inputs.folds import tested_rows
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.graph_model import GraphModel
+from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
 from localshapley.problem.finding import of_all_rows
@@ -37,6 +38,7 @@ from localshapley.supports.base import Support
 from localshapley.wording import counted
 
 
+@documented
 def select(
     X: Any,
     y: Any,
@@ -76,8 +78,6 @@ def select(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, store, on_error
-        As in `value`.
     n : int or float, optional
         How many rows, or which share of them, such as 0.2 (1 is one row, 1.0 are all); by default all rows are put in
         order.
@@ -85,6 +85,8 @@ def select(
         Which rows can stand for a test row; by default its 15 nearest rows, down to 8 where there are fewer than 400
         rows, and 20 where numbers are predicted; of a tree, the nearest ones in its node. With classes, four times as
         many rows choose as long as fewer than one of them is taken on average, then twice as many.
+    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
+        In place of test rows, as in `value`.
     budget : int, optional
         Maximum number of trainings, more than there are rows; by default supports three times as many. What it leaves
         out is not taken by gain.
@@ -110,6 +112,7 @@ def select(
     return _select(Question.of(Table, locals()), n)
 
 
+@documented
 def prune(
     X: Any,
     y: Any,
@@ -139,13 +142,13 @@ def prune(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, store, on_error
-        As in `value`.
     n : int or float, optional
         How many rows shall go (an int), or which share of them (a float up to 1.0); by default all are put in order.
     support, budget, max_seconds, progress, on_interrupt
         As in `select`. Measuring takes at most a training for each pair of a test row and a row of its support, and is
         always finished.
+    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
+        In place of test rows, as in `value`.
 
     Returns
     -------

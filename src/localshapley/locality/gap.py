@@ -19,6 +19,7 @@ from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_whole
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
+from localshapley.parameters import documented
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.build import build_problem
 from localshapley.progress import Progress, ProgressSetting
@@ -87,6 +88,7 @@ class LocalityGap:
         )
 
 
+@documented
 def locality_gap(
     X: Any,
     y: Any,
@@ -113,12 +115,13 @@ def locality_gap(
 
     Random permutations of all training rows give the global marginal of every row; the same permutation, with
     the rows outside the support left out, gives its local marginal. Their difference has the gap as its mean, and
-    where locality is exact it is zero without any noise.
+    where locality is exact it is zero without any noise. With `cv` the global value of a row is over the rows outside
+    the fold of each test row.
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, support, score, empty, seed, n_jobs, progress, owners, store, on_error
-        As in `value`. With `cv` the global value of a row is over the rows outside the fold of each test row.
+    support : `localshapley.supports` object, optional
+        Which training rows can matter to a test row; by default the family that belongs to the model.
     n_tests : int, default=20
         Test rows to sample.
     budget : int, default=20000

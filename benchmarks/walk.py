@@ -13,11 +13,11 @@ import argparse
 from time import perf_counter
 
 import numpy as np
-from knn import clusters
-from search import product
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
+from knn import clusters
+from search import product
 
 MOST = 1.5
 """Times as long as the product that a valuation may take."""
@@ -48,7 +48,9 @@ def main() -> None:
             run()
             best[name] = min(best[name], perf_counter() - started)
     bare = best["bare product (sgemm)"]
-    print(f"{given.rows:,} rows × {given.features} features, {given.tests:,} test rows, K = 5; aim: {MOST} × the product")
+    print(
+        f"{given.rows:,} rows × {given.features} features, {given.tests:,} test rows, K = 5; aim: {MOST} × the product"
+    )
     for name, seconds in best.items():
         print(f"  {name:<28}{1000 * seconds:8.0f} ms   {seconds / bare:5.2f} × the product")
 

@@ -20,7 +20,8 @@ import pytest
 from scipy import sparse
 from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron, Ridge, SGDClassifier
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.model_selection import RepeatedKFold
+from sklearn.neighbors import KNeighborsClassifier, RadiusNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
@@ -228,6 +229,22 @@ class TestEqualRows:
         swapped = [(test, train) for train, test in folds[:1]] + [(np.array([0, 1, 4]), np.array([2, 3, 5]))]
         about["cv"] = swapped
         assert same_bits(run(tmp_path / "run.db", (rows, y), **about), run(None, (rows, y), **about))
+
+    @pytest.mark.parametrize("plain", [False, True], ids=["compiled", "plain"])
+    def test_where_the_model_has_no_answer(self, plain, tmp_path):
+        """The mean that is predicted then is one of all rows, which are others in another fold and in the next run."""
+        rows = np.array([[0], [0.1], [5], [9], [9.1], [14.0], [0.2], [9.2]])
+        y = np.array([1, 2, 4, 1, 9, 7.0, 3, 11])
+        model = RadiusNeighborsRegressor(0.15, weights="distance")
+        about = {
+            "model": ls.models.Estimator(model) if plain else model,
+            "support": ls.supports.Nearest(3),
+            "cv": RepeatedKFold(n_splits=2, n_repeats=3, random_state=0),
+        }
+        for n in (6, 8):
+            alone = run(None, (rows[:n], y[:n]), **about)
+            for _ in range(2):
+                assert same_bits(run(tmp_path / "run.db", (rows[:n], y[:n]), **about), alone)
 
 
 def supports_of(rows):

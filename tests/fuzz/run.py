@@ -86,7 +86,8 @@ def compare(case: Case) -> Outcome:
         return Outcome("tied")
     close = tolerance(case) * max(1.0, float(np.abs(expected).max(initial=0)))
     if method in EFFICIENT:
-        equal("their sum is off the definition's", valued.values.sum(), expected.sum(), close)
+        # A sum has the errors of all test rows: each test row's values add up to the score of everyone.
+        equal("their sum is off the definition's", valued.values.sum(), expected.sum(), len(expected) * close)
     if method in EXACT and not valued.stderr.any():
         equal("values differ from the definition's", valued.values, expected.sum(axis=0), close)
         if valued.per_test is not None:
@@ -148,10 +149,12 @@ def frame(case: Case, valued: ls.Valuation) -> None:
     X, y, X_test, y_test = case.rows
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
         return
-    close = (1e-9 if X.dtype.itemsize == 8 else tolerance(case)) * (1 + np.abs(valued.values).max())
     columns = [f"x{i}" for i in range(X.shape[1])]
     frames = [None if one is None else pd.DataFrame(one, columns=columns) for one in (table(X), X_test)]
     found = ls.value(frames[0], np.ravel(np.asarray(y)), frames[1], y_test, progress=False, **case.options)
+    # A note says so where one of the two is trained by scikit-learn's own solver.
+    is_alike = X.dtype.itemsize == 8 and found.notes == valued.notes
+    close = (1e-9 if is_alike else tolerance(case)) * (1 + np.abs(valued.values).max())
     equal("other values for a DataFrame", found.values, valued.values, close)
 
 

@@ -13,6 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import localshapley as ls
+from localshapley.coalitions.batch import Coalitions
+from localshapley.inputs.task import Task
+from localshapley.models.radius import RadiusTrainer
 from models.against import assert_same
 from playing import pose
 
@@ -40,6 +43,14 @@ class TestScores:
     def test_rows_at_distance_zero_take_all_the_weight(self):
         X, y = np.repeat(np.arange(6.0), 3)[:, None], np.arange(18) % 3
         assert_same(RadiusNeighborsClassifier(2, weights="distance"), (X, y, X[::4], y[::4]), sizes=(2, 12))
+
+    def test_what_has_no_answer_is_told_of_blocks_of_test_rows_too(self):
+        X, y, X_test, y_test = DIABETES
+        task = Task(X, y, X_test[:9], y_test[:9], None, None, ls.scores.SquaredError())
+        coalitions = Coalitions.from_lists([[0, 1, 2], range(len(y)), [5]], [range(9), [0, 8], [3]])
+        whole, blocks = (RadiusTrainer(REGRESSOR, task, max_distances=most).train(coalitions) for most in (2**27, 1))
+        assert blocks.counts.silent == whole.counts.silent > 0
+        assert sorted({*blocks.stand_ins}) == whole.stand_ins != []
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import exp, inf, nan, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -245,6 +246,14 @@ def test_the_dual_rows_of_a_linear_machine_are_those_with_an_active_loss():
     reference = SVR(kernel="linear", epsilon=0.2, tol=1e-10).fit(rows, NUMBERS)
     active = [z for z in range(40) if abs(NUMBERS[z] - reference.predict(rows[[z]])[0]) >= 0.2 - 1e-6]
     assert as_sorted(Dual()(space(rows, y=NUMBERS, reference=reference)))[0] == active
+
+
+@pytest.mark.filterwarnings("error")
+def test_dual_hands_a_model_of_frames_the_frame():
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])])
+    model = make_pipeline(StandardScaler().set_output(transform="pandas"), LinearSVC(max_iter=100_000))
+    found = ls.value(frame, Y, frame[:3], Y[:3], model=ls.models.Refit(model), support=Dual(max_size=5), budget=50)
+    assert found.support_sizes.tolist() == [5, 5, 5]
 
 
 @pytest.mark.parametrize("model", [GaussianNB(), KNeighborsClassifier(), LogisticRegression()])

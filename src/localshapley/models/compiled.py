@@ -139,7 +139,10 @@ class CompiledTrainer(Trainer):
             self._in_threads(lambda part: self._train(coalitions, part, prediction), todo)
         of_tests = np.repeat(outcome, np.diff(coalitions.test_indptr))
         scores, silent = task.score_predictions(coalitions.tests, prediction, of_tests)
-        return Trained(scores, Counts(trivial=len(coalitions) - len(todo), silent=int(silent.sum())))
+        counts = Counts(trivial=len(coalitions) - len(todo), silent=int(silent.sum()))
+        # A regressor without an answer is scored by the mean of all rows, which are others in the next run or fold.
+        coalition = np.repeat(np.arange(len(coalitions)), np.diff(coalitions.test_indptr))
+        return Trained(scores, counts, np.unique(coalition[silent & (task.classes is None)]).tolist())
 
     @abstractmethod
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:

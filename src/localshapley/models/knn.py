@@ -74,6 +74,7 @@ class NeighboursTrainer(CompiledTrainer):
             part = super().train(coalitions.only(here))
             out.scores[here] = part.scores
             out.counts.silent += part.counts.silent
+            out.stand_ins += part.stand_ins
         return out
 
     def _measure(self, tests: AnyArray) -> None:

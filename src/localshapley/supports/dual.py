@@ -26,7 +26,7 @@ class Dual(Support):
 
     def find(self, space: Space) -> list[Indices]:
         """Find the support vectors, once for all test rows."""
-        rows = _support_vectors(space.reference, space.X, space.y).astype(np.int32)
+        rows = _support_vectors(space.reference, space.tables[0], space.y).astype(np.int32)
         return [rows] * space.X_test.shape[0]
 
     def larger(self) -> str:

@@ -72,7 +72,8 @@ def compare(name: str, n_rows: int, n_tests: int) -> None:
     for change, data in changes.items():
         after, took = timed(lambda data=data: ls.update(before, *data, **settings))
         full = ls.value(*data, per_test=True, **settings)
-        played = next(note for note in after.notes if "played again" in note).split(", ")[1].split()[0]
+        kept = next(note.data for note in after.notes if note.code == "tests-kept")
+        played = kept["n_tests"] - kept["n_kept"]
         print(
             f"  {change:14}{played:>8}{work(after):>12,}{work(after) / work(before):>9.2%}{took:>9.3f}"
             f"{took / seconds:>9.2%}{difference(after, full):>12.2g}",

@@ -29,6 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from keep import folder_of, kept
+from localshapley.notes import Note
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"
 
@@ -253,9 +254,10 @@ class OutOfReach(ls.stopping.Rule):
         early = look.trainings < max(1500, self.limit / 20)
         return not early and self.times_more(look) * look.trainings > doubt * self.limit
 
-    def reached(self, look: Any) -> str:
+    def reached(self, look: Any) -> Note:
         """The trainings against the limit."""
-        return f"out of reach by {look.trainings:,} trainings of at most {self.limit:,}"
+        text = f"out of reach by {look.trainings:,} trainings of at most {self.limit:,}"
+        return Note("out-of-reach", text, trainings=look.trainings, limit=self.limit)
 
 
 @dataclass
@@ -282,11 +284,11 @@ class Firsts(ls.stopping.Rule):
         self.step = far if far > max(close, 9) and (not close or look.draws_since <= close + 1) else close
         return not waited
 
-    def reached(self, look: Any) -> str:
+    def reached(self, look: Any) -> Note:
         """What each of them says."""
-        return " and ".join(
-            (rule if key in self.at else over).reached(look) for key, (rule, over) in self.rules.items()
-        )
+        said = [(rule if key in self.at else over).reached(look) for key, (rule, over) in self.rules.items()]
+        code = "target-reached" if self.at.keys() == self.rules.keys() else "out-of-reach"
+        return Note(code, " and ".join(said))
 
 
 @dataclass(frozen=True)
@@ -331,7 +333,7 @@ class Cost:
     def of(cls, v: ls.Valuation, seconds: float, look: Any = None) -> Cost:
         """That of a whole run, or up to a look at it."""
         if look is None:
-            cut = any(words in v.stopped for words in ("budget of", "limit", "out of reach"))
+            cut = v.stopped.code in ("budget-spent", "time-over", "trainings-reached", "out-of-reach")
             return cls(seconds, v.cost.trainings, v.cost.draws, cut, v.values, v.relative_error, 0.0)
         share = look.trainings / v.cost.trainings
         error = float(np.linalg.norm(look.stderr) / np.linalg.norm(look.values))

@@ -37,6 +37,7 @@ from common import (
 )
 from graph import FEW, FEW_AROUND, WORKLOADS, gnn
 from keep import folder_of, kept
+from localshapley.notes import Note
 
 METHODS = {
     "global-mc": {"method": "global-mc"},
@@ -74,9 +75,10 @@ class StandardError(ls.stopping.Rule):
         """Whether the error is small enough."""
         return self.of(look) <= self.aim
 
-    def reached(self, look: Any) -> str:
+    def reached(self, look: Any) -> Note:
         """The error against the target."""
-        return f"relative standard error {self.of(look):.3g} (aim {self.aim:g})"
+        error = self.of(look)
+        return Note("target-reached", f"relative standard error {error:.3g} (aim {self.aim:g})", error=error)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
+from localshapley.notes import Note
 from localshapley.stopping import Look
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
@@ -178,7 +179,7 @@ def test_cost_to_the_papers_rule_is_extrapolated_by_the_change():
     means = np.cumsum(draws, axis=0)[99::100] / np.arange(100, 20_001, 100)[:, None]  # at every look
 
     def value(stop, budget, method):
-        n_looks, stopped = budget // 300, f"budget of {budget:,} trainings"
+        n_looks, stopped = budget // 300, Note("budget-spent", f"budget of {budget:,} trainings")
         for k in range(n_looks):
             previous = means[k - 1] if k else None
             n = 100 * (k + 1)

@@ -18,7 +18,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 from localshapley.api import value
 from localshapley.arrays import AnyArray, Floats
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
-from localshapley.inputs.boosting import NOTHING_FROM_FEATURES
 from localshapley.inputs.indexes import check_order
 from localshapley.inputs.model import check_estimator, final_step, seeded, takes_missing
 from localshapley.inputs.named import named
@@ -259,7 +258,7 @@ def _takes_gaps(model: Any) -> bool:
 
 def _tells_nothing(valuation: Valuation) -> bool:
     """Whether models learnt nothing from the features, so that values only tell frequent labels from rare; warns."""
-    note = next((note for note in valuation.notes if NOTHING_FROM_FEATURES in note), None)
+    note = next((note for note in valuation.notes if note.code == "supports-too-small-to-split"), None)
     if note is not None:
         warn(f"all rows were kept, as their values say nothing about them: {note} Or value rows with model='knn'.")
     return note is not None

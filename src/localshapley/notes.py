@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
+
+UNKNOWN = "unknown"
+"""The code of a sentence that came without one: from a support or trainer of your own, or from an older file."""
 
 
 class Note(str):
@@ -18,7 +23,7 @@ class Note(str):
     text : str
         One English sentence.
     data
-        The numbers and names in the sentence, as JSON can hold them.
+        The numbers and names in the sentence; what JSON cannot hold becomes text.
 
     Examples
     --------
@@ -32,10 +37,9 @@ class Note(str):
     code: str
     data: Mapping[str, Any]
 
-    def __new__(cls, code: str, text: str, **data: Any) -> Note:
+    def __new__(cls, code: str, text: str, /, **data: Any) -> Note:
         note = super().__new__(cls, text)
-        note.code = code
-        note.data = data
+        note.code, note.data = code, MappingProxyType(plain(data))
         return note
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -51,8 +55,32 @@ class Note(str):
         return {"code": self.code, "text": self.text, "data": dict(self.data)}
 
 
-def note_of(record: Mapping[str, Any]) -> Note:
-    """Return the note that `Note.to_dict` described."""
-    note = Note(record["code"], record["text"])
-    note.data = dict(record["data"])
-    return note
+def note_of(record: Mapping[str, Any] | str) -> Note:
+    """Return the note that `Note.to_dict` described, or that a sentence without a code is."""
+    if isinstance(record, Note):
+        return record
+    if isinstance(record, str):
+        return Note(UNKNOWN, record)
+    return Note(record["code"], record["text"], **record["data"])
+
+
+def notes_of(sentences: Iterable[str]) -> list[Note]:
+    """Return notes, each once: several folds may have found the same."""
+    return [note_of(sentence) for sentence in dict.fromkeys(sentences)]
+
+
+def plain(value: Any) -> Any:
+    """Return what JSON can hold of a value: numbers, texts, lists and dicts, and null for NaN and infinity."""
+    if isinstance(value, Note):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return None if type(value).__name__ in ("NAType", "NaTType") else str(value)  # pandas, which is not imported here

@@ -58,7 +58,7 @@ class Plan:
     faster : str
         What would take less time, if it takes longer than a minute.
     model, score, support, trainer : str
-    notes : list of str
+    notes : list of Note
     memory : int or None
         Bytes that the run takes at most, beyond what Python and its libraries do, where rows lie in parts.
     unit : str
@@ -83,7 +83,7 @@ class Plan:
     score: str
     support: str
     trainer: str
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     memory: int | None = None
     unit: str = "row"
 
@@ -220,7 +220,7 @@ def plan(
         seconds = executor.pace(graph, seed)
         target = until_target(run, graph, executor, limits)
     if seeds is not None:
-        of_seeds.append(Note("one-of-seeds", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))
+        of_seeds.append(Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
     longest = max(longest, 0.0 if target is None or target.seconds is None else target.seconds)
     return Plan(

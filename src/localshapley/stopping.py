@@ -20,6 +20,7 @@ from localshapley.bundles import HARDLY
 from localshapley.errors import InvalidArgumentError
 from localshapley.estimate.ranking import Doubt
 from localshapley.inputs.numbers import check_flag, check_number, check_whole
+from localshapley.notes import Note
 
 __all__ = ["AmongWorst", "Look", "RankStable", "RelativeChange", "RelativeError", "Rule", "Seconds", "Trainings"]
 
@@ -152,7 +153,7 @@ class Rule(ABC):
         """Whether the run may stop."""
 
     @abstractmethod
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """What the run reached, in the terms of the rule."""
 
     @property
@@ -199,8 +200,8 @@ class _Both(_Pair):
     def holds(self, look: Look) -> bool:
         return self.one.holds(look) and self.two.holds(look)
 
-    def reached(self, look: Look) -> str:
-        return f"{self.one.reached(look)} and {self.two.reached(look)}"
+    def reached(self, look: Look) -> Note:
+        return _together([self.one.reached(look), self.two.reached(look)])
 
 
 class _Either(_Pair):
@@ -211,9 +212,13 @@ class _Either(_Pair):
     def holds(self, look: Look) -> bool:
         return self.one.holds(look) or self.two.holds(look)
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         held = [rule.reached(look) for rule in (self.one, self.two) if rule.holds(look)]
-        return held[0] if held else f"{self.one.reached(look)} and {self.two.reached(look)}"
+        return held[0] if held else _together([self.one.reached(look), self.two.reached(look)])
+
+
+def _together(reached: list[Note]) -> Note:
+    return Note("all-reached", " and ".join(reached), reached=reached)
 
 
 @dataclass(frozen=True)
@@ -246,13 +251,17 @@ class RelativeError(Rule):
         """Whether the relative error is small enough, or the values are as good as zero."""
         return float(np.hypot(*look.relative_parts)) <= self.tol
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """The relative error against the target, or how near to zero the values are."""
-        if look.relative_error <= self.tol or not self.holds(look):
-            return f"relative error {look.relative_error:.3g} (tol {self.tol:g})"
+        error = look.relative_error
+        if error <= self.tol or not self.holds(look):
+            return Note("target-reached", f"relative error {error:.3g} (tol {self.tol:g})", error=error, tol=self.tol)
         if not look.scale:
-            return "all scores drawn were the same"
-        return f"values are zero to within {100 * look.zero_within:.2g} % of the range of scores"
+            return Note("scores-equal", "all scores drawn were the same")
+        share = look.zero_within
+        return Note(
+            "values-zero", f"values are zero to within {100 * share:.2g} % of the range of scores", within=share
+        )
 
 
 @dataclass(frozen=True)
@@ -273,9 +282,9 @@ class Seconds(Rule):
         """Whether the time is up."""
         return look.seconds >= self.seconds
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """The time against the limit."""
-        return f"{look.seconds:.1f} s (limit {self.seconds:g} s)"
+        return time_over(look.seconds, self.seconds)
 
 
 @dataclass(frozen=True)
@@ -296,9 +305,10 @@ class Trainings(Rule):
         """Whether there were that many trainings."""
         return look.trainings >= self.trainings
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """The trainings against the limit."""
-        return f"{look.trainings:,} trainings (limit {self.trainings:,})"
+        text = f"{look.trainings:,} trainings (limit {self.trainings:,})"
+        return Note("trainings-reached", text, trainings=look.trainings, limit=self.trainings)
 
 
 @dataclass(frozen=True)
@@ -338,9 +348,12 @@ class RelativeChange(Rule):
         # Rounding may leave a game up to one draw short.
         return look.draws_since > self.every - 1 and self.change(look) < self.tau
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """The change against the limit."""
-        return f"mean relative change {self.change(look):.3g} (tau {self.tau:g})"
+        change = self.change(look)
+        return Note(
+            "values-settled", f"mean relative change {change:.3g} (tau {self.tau:g})", change=change, tau=self.tau
+        )
 
 
 @dataclass(frozen=True)
@@ -374,10 +387,12 @@ class RankStable(Rule):
         """Whether the halves agree."""
         return self.shared(look) >= self.agreement
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """The agreement against the target."""
         what = f"top {self.top} of both halves agree to" if self.top is not None else "rank correlation of both halves"
-        return f"{what} {self.shared(look):.3g} (wanted {self.agreement:g})"
+        shared = self.shared(look)
+        text = f"{what} {shared:.3g} (wanted {self.agreement:g})"
+        return Note("ranking-stable", text, top=self.top, agreement=shared, wanted=self.agreement)
 
 
 @dataclass(frozen=True)
@@ -422,11 +437,17 @@ class AmongWorst(Rule):
         so_far, at_most = self.known(look)
         return so_far >= at_most - self.slack
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """What is known, and what exact values would tell."""
         so_far, at_most = self.known(look)
         which = f"{'best' if self.best else 'worst'} {self.k}"
-        return f"{100 * so_far:.0f} % of the {which} known, with exact values {100 * at_most:.0f} %"
+        text = f"{100 * so_far:.0f} % of the {which} known, with exact values {100 * at_most:.0f} %"
+        return Note("extremes-known", text, k=self.k, best=self.best, known=so_far, with_exact_values=at_most)
+
+
+def time_over(seconds: float, limit: float) -> Note:
+    """Why work ends when time is up: how long it took, against the limit."""
+    return Note("time-over", f"{seconds:.1f} s (limit {limit:g} s)", seconds=seconds, limit=limit)
 
 
 def rank_correlation(one: Floats, two: Floats) -> float:

@@ -25,6 +25,7 @@ from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.dispatch import as_model
 from localshapley.models.fixed import FixedTrainer
 from localshapley.models.folds import FoldsTrainer
+from localshapley.notes import Note
 from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
@@ -112,19 +113,21 @@ def update(
     to_play = _to_play(known, valuation, before, problem, settings)
     found = solve(problem, to_play, store, problem.origin)
     n_kept, n_tests = int(known.tests.sum()), len(known.tests)
-    notes = [f"{n_kept} of {n_tests} test rows kept their values, {n_tests - n_kept} were played again."]
+    text = f"{n_kept} of {n_tests} test rows kept their values, {n_tests - n_kept} were played again."
+    notes = [Note("tests-kept", text, n_kept=n_kept, n_tests=n_tests)]
     if settings.tol is not None and known.variance.sum() > (settings.tol * np.linalg.norm(found.values)) ** 2:
-        notes.append(
+        text = (
             f"values that were kept have a larger error than tol={settings.tol:g} allows; value() would play them on."
         )
-    is_as_before = settings.budget is None and found.stopped == to_play.spent
+        notes.append(Note("kept-error-large", text, tol=settings.tol))
+    is_as_before = settings.budget is None and found.stopped.code == "budget-spent"
     origin = found.origin if found.origin is None or not before.draws else replace(found.origin, draws=before.draws)
     return replace(
         found,
         notes=[*found.notes, *notes],
         skill=valuation.skill,
         origin=origin,
-        stopped="as many draws for each test row as before" if is_as_before else found.stopped,
+        stopped=Note("draws-as-before", "as many draws for each test row as before") if is_as_before else found.stopped,
     )
 
 

@@ -171,7 +171,7 @@ def test_a_file_of_an_earlier_version_is_taken_by_its_names_with_a_note(answer, 
     found = pq.read_table(path)
     header = json.loads(found.schema.metadata[b"localshapley"])
     header = {name: header[name] for name in header if name not in ("columns", "names")}
-    meta = {**found.schema.metadata, b"localshapley": json.dumps(header).replace("valuation 2", "valuation 1").encode()}
+    meta = {**found.schema.metadata, b"localshapley": json.dumps(header).replace("valuation 3", "valuation 1").encode()}
     del meta[b"localshapley.checksum"]
     pq.write_table(found.drop_columns(["digest"]).replace_schema_metadata(meta), path)
     again = answer("suspects", "train.csv", *words, "--values", path, "-n", 5)

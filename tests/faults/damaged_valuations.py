@@ -130,7 +130,7 @@ def _as_table(which: int, change: Change, *, first_format: bool = False) -> byte
     meta[b"localshapley.checksum"] = BLANK
     if first_format:
         del meta[b"localshapley.checksum"]
-        meta = {key: text.replace(b"valuation 2", b"valuation 1") for key, text in meta.items()}
+        meta = {key: text.replace(b"valuation 3", b"valuation 1") for key, text in meta.items()}
     pq.write_table(table.replace_schema_metadata(meta), sink := pa.BufferOutputStream())
     content = sink.getvalue().to_pybytes()
     return content if first_format else _sealed(content)
@@ -241,6 +241,11 @@ CHANGES: dict[str, Change] = {
     "a number as support": header(support=3),
     "notes that are text": header(notes="abc"),
     "notes of numbers": header(notes=[1, None]),
+    "a note without a code": header(notes=[{"text": "abc", "data": {}}]),
+    "a note of numbers": header(notes=[{"code": 1, "text": "abc", "data": {}}]),
+    "a note with more": header(notes=[{"code": "a", "text": "abc", "data": {}, "more": 1}]),
+    "a null reason": header(stopped=None),
+    "a reason with a list of figures": header(stopped={"code": "a", "text": "abc", "data": [1]}),
     "another unit": header(unit="cell"),
     "a random model that is text": header(is_random="yes"),
     "no cost": header(cost=None),

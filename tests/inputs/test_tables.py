@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.inputs.tables import guard, read_table, unguard, write_table
+from localshapley.inputs.tables import guard, read_table, read_with_notes, unguard, write_table
 
 
 def written(folder, text):
@@ -59,8 +59,7 @@ class TestSeparators:
         assert len(read_table(written(tmp_path, f"a,b\n{'x' * 200_000},2\n"))["a"][0]) == 200_000
 
     def test_cells_beyond_the_header_are_told(self, tmp_path):
-        notes = []
-        table = read_table(written(tmp_path, "a,b\nr1,1,2\nr2,3,4\n"), notes=notes)
+        table, notes = read_with_notes(written(tmp_path, "a,b\nr1,1,2\nr2,3,4\n"))
         assert table["a"].tolist() == [1, 3]
         assert "more cells than its header" in notes[0]
 
@@ -82,8 +81,7 @@ def test_commas_between_thousands_are_not_decimal(tmp_path, cells, read):
 class TestDecimalCommas:
     @pytest.mark.parametrize("cells", [["36,33", "5"], ["1.234,5", "2.000,75"], ["36,33 €", "5 €"]])
     def test_are_told_and_kept_with_the_table(self, tmp_path, cells):
-        notes = []
-        table = read_table(written(tmp_path, "a;b\n" + "".join(f"{cell};1.112\n" for cell in cells)), notes=notes)
+        table, notes = read_with_notes(written(tmp_path, "a;b\n" + "".join(f"{cell};1.112\n" for cell in cells)))
         assert notes == ["t.csv read with decimal commas"]
         assert table.attrs["decimal"] == ","
         assert table["b"].tolist() == ["1.112", "1.112"]  # what dots mean is for others to say
@@ -94,8 +92,7 @@ class TestDecimalCommas:
 
     def test_of_another_table_hold_here_too(self, tmp_path):
         train = read_table(written(tmp_path, "a;b;c\n1,25;x;1\n3,250;7;2\n"))
-        notes = []
-        test = read_table(written(tmp_path, "a;b;c\n3,250;7;1,5\n2,250;;2\n"), like=train, notes=notes)
+        test, notes = read_with_notes(written(tmp_path, "a;b;c\n3,250;7;1,5\n2,250;;2\n"), like=train)
         assert test["a"].tolist() == [3.25, 2.25]
         assert test["b"].tolist()[0] == "7"
         assert test["c"].tolist() == [1.5, 2]
@@ -109,8 +106,7 @@ class TestNamesThatRepeat:
             read_table(written(tmp_path, f"{header}\n1,x,x\n2,y,y\n"), once=("label",))
 
     def test_of_others_are_noted(self, tmp_path):
-        notes = []
-        table = read_table(written(tmp_path, "a,b,a,label\n1,2,3,x\n"), once=("label", None), notes=notes)
+        table, notes = read_with_notes(written(tmp_path, "a,b,a,label\n1,2,3,x\n"), once=("label", None))
         assert list(table.columns) == ["a", "b", "a.1", "label"]
         assert notes == ["t.csv has the column 'a' 2 times; each was used, the later ones as a.1, ..."]
 
@@ -120,8 +116,8 @@ class TestNamesThatRepeat:
         with pa.OSFile(str(tmp_path / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         for name in ("t.parquet", "t.arrow"):
-            notes = []
-            assert list(read_table(tmp_path / name, notes=notes).columns) == ["a", "a.1", "label"]
+            table, notes = read_with_notes(tmp_path / name)
+            assert list(table.columns) == ["a", "a.1", "label"]
             assert "has the column 'a' 2 times" in notes[0]
             with pytest.raises(LocalShapleyError, match="'a' 2 times"):
                 read_table(tmp_path / name, once=("a",))

@@ -15,7 +15,7 @@ def scores_of_both(model, data, score=None, sizes=(1, 40), n=60, n_tests=3):
     trainers = [
         pose(*data, model=m, score=score, support=ls.supports.Nearest(1)).trainer for m in (model, Estimator(model))
     ]
-    assert "compiled" in trainers[0].name, trainers[0].note
+    assert "compiled" in trainers[0].name, trainers[0].training_notes
     n_rows, n_all_tests = (table.shape[0] for table in (data[0], data[2]))
     coalitions = [rng.choice(n_rows, rng.integers(*sizes, endpoint=True), replace=False) for _ in range(n)]
     batch = Coalitions.from_lists(coalitions, [rng.choice(n_all_tests, n_tests, replace=False) for _ in coalitions])

@@ -37,7 +37,8 @@ def test_rows_without_any_variance(score):
 def test_other_settings_use_scikit_learn():
     model = GaussianNB(priors=[0.2, 0.3, 0.5])
     trainer = pose(*ls.datasets.load("iris")[:4], model=model, support=ls.supports.Nearest(3)).trainer
-    assert trainer.note == "GaussianNB uses scikit-learn's fit instead of compiled code: priors=[0.2, 0.3, 0.5]."
+    (note,) = trainer.training_notes
+    assert note == "GaussianNB uses scikit-learn's fit instead of compiled code: priors=[0.2, 0.3, 0.5]."
 
 
 def test_arrays_from_another_process_are_made_writable():

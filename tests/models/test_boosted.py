@@ -221,7 +221,7 @@ class TestMargins:
         model = LIBRARIES[name](n_estimators=60)
         problem = pose(X, y, X_test, y_test, model=Fixed(model))
         assert isinstance(problem.trainer, BoostedTrainer)
-        assert "differ" not in problem.trainer.note
+        assert not any("differ" in note for note in problem.trainer.training_notes)
         v = ls.value(X, y, X_test, y_test, model=Fixed(model), per_test=True)
         own = margins_of(final_step(train_reference(model, X, y, 0)), X_test)
         own = np.column_stack([-own / 2, own / 2]) if own.shape[1] == 1 else own

@@ -129,7 +129,7 @@ class TestWhichTrainer:
         assert compiled_trainer_of(model) is None
         trainer = trainer_of(model, task())
         assert isinstance(trainer, EstimatorTrainer)
-        assert trainer.note == ""
+        assert trainer.training_notes == ()
 
     @pytest.mark.parametrize("name", ["knn", "tree", "forest", "svm", "logistic", "ridge"])
     def test_models_by_name_are_compiled(self, name):
@@ -143,7 +143,7 @@ class TestWhichTrainer:
         assert compiled_trainer_of(subclass()) is None
         trainer = trainer_of(subclass(), task_for(kind))
         assert isinstance(trainer, EstimatorTrainer)
-        assert trainer.note == ""
+        assert trainer.training_notes == ()
 
     def test_what_a_subclass_does_counts(self):
         class Contrarian(KNeighborsClassifier):
@@ -172,8 +172,8 @@ class TestReasons:
 
     def reason(self, model, **settings):
         trainer = trainer_of(model, task(**settings))
-        assert isinstance(trainer, EstimatorTrainer) == bool(trainer.note)
-        return trainer.note
+        assert isinstance(trainer, EstimatorTrainer) == bool(trainer.training_notes)
+        return " ".join(trainer.training_notes)
 
     @pytest.mark.parametrize(
         "settings",
@@ -402,7 +402,7 @@ class TestSwitches:
         wrapped = Estimator(KNeighborsClassifier(3))
         trainer = trainer_of(wrapped, task())
         assert isinstance(trainer, EstimatorTrainer)
-        assert trainer.note == ""
+        assert trainer.training_notes == ()
         v = ls.value(*IRIS, model=wrapped, support=Nearest(4))
         assert v.cost.trainer == "KNeighborsClassifier (scikit-learn fit)"
         assert v.notes == []
@@ -415,16 +415,16 @@ class TestSwitches:
             monkeypatch.setenv(SWITCH, value)
         trainer = trainer_of(KNeighborsClassifier(), task())
         assert isinstance(trainer, CompiledTrainer) == compiled
-        assert trainer.note == ""
+        assert trainer.training_notes == ()
 
     def test_a_pipeline_without_a_compiled_model_says_nothing(self):
         trainer = trainer_of(make_pipeline(StandardScaler(), GaussianNB()), task())
         assert isinstance(trainer, EstimatorTrainer)
-        assert trainer.note == ""
+        assert trainer.training_notes == ()
 
     def test_a_pipeline_is_quiet_where_the_user_turned_compiling_off(self, monkeypatch):
         pipeline = make_pipeline(StandardScaler(), KNeighborsClassifier(3))
-        assert trainer_of(Estimator(pipeline), task()).note == ""
+        assert trainer_of(Estimator(pipeline), task()).training_notes == ()
         monkeypatch.setenv(SWITCH, "0")
         assert trainer_of(pipeline, task()).note == ""
 

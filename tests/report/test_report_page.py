@@ -137,7 +137,7 @@ def test_sections_and_summary_must_belong_together():
         summarise(v, sections=[Batches("ab"), Batches("ba")])
     with pytest.raises(InvalidArgumentError, match="none of them has the id 'batches'"):
         render(summarise(v, sections=[Batches("ab")]))
-    with pytest.raises(InvalidArgumentError, match="format 'localshapley report 5'; got 'localshapley report 1'"):
+    with pytest.raises(InvalidArgumentError, match="format 'localshapley report 6'; got 'localshapley report 1'"):
         render({"format": "localshapley report 1", "title": "old"})
 
 

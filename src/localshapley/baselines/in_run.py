@@ -29,6 +29,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.indexes import check_order
 from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.devices import find_device
+from localshapley.notes import Note
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.valuation import Cost, Digests, Valuation
 from localshapley.valuation.record import recorded
@@ -217,7 +218,7 @@ def value_run(
     lr: float,
     seed: int,
     progress: ProgressSetting,
-    notes: Sequence[str] = (),
+    notes: Sequence[Note] = (),
 ) -> Valuation:
     """Run, and make the valuation; `sizes` are the numbers of training and test rows."""
     _check_settings(owner, order, epochs, batch_size, lr)
@@ -236,6 +237,8 @@ def value_run(
         progress=progress,
     )
     before, after = (float(test_loss(p)) / n_tests for p in (params, end))
+    ended = f"after {epochs} epochs; mean test loss from {before:.4g} to {after:.4g}"
+    one_run = "the values belong to this one run; another seed gives others, and stderr does not say how different."
     return Valuation(
         values=values,
         stderr=np.zeros(n_rows),
@@ -246,11 +249,8 @@ def value_run(
         model=model,
         score="log_loss",
         support="Everything()",
-        stopped=f"after {epochs} epochs; mean test loss from {before:.4g} to {after:.4g}",
-        notes=[
-            *notes,
-            "the values belong to this one run; another seed gives others, and stderr does not say how different.",
-        ],
+        stopped=Note("epochs-over", ended, epochs=epochs, loss_before=before, loss_after=after),
+        notes=[*notes, Note("one-run-only", one_run)],
     )
 
 

@@ -26,6 +26,7 @@ from localshapley.inputs.task import Task
 from localshapley.inputs.threads import in_threads, threads_for, unthreaded_blas
 from localshapley.models.checking import Checked, check
 from localshapley.models.compiled import plain
+from localshapley.notes import Note
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.search import within
 from localshapley.valuation import Cost, Valuation
@@ -247,7 +248,7 @@ def _over_blocks(
         model=model,
         score="confidence",
         support="Everything()",
-        stopped="closed form",
+        stopped=Note("closed-form", "closed form"),
         notes=checked.notes,
         ids=checked.ids,
         spread_tests=bundles.spread(by_bundle[None], squares),

@@ -12,6 +12,7 @@ import pandas as pd
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.choosing.comparing import CERTAIN, Comparison
 from localshapley.choosing.walking import TINY
+from localshapley.notes import Note
 from localshapley.valuation import Cost
 from localshapley.valuation.result import range_of
 from localshapley.wording import counted, printable
@@ -34,7 +35,7 @@ class Chosen:
         row yet scores like the worst row of its support, if that is lower.
     n_rows, n_tests : int
     cost : Cost
-    stopped : str
+    stopped : Note
         Why the order does not go on by gain.
     model, score, support : str
     support_sizes : int array of shape (n_tests,)
@@ -42,7 +43,7 @@ class Chosen:
         Names of all rows.
     labels : array of shape (n_rows,) or None
         Labels of all rows, if they are classes.
-    notes : list of str
+    notes : list of Note
     """
 
     order: Ints
@@ -52,14 +53,14 @@ class Chosen:
     n_rows: int
     n_tests: int
     cost: Cost
-    stopped: str
+    stopped: Note
     model: str
     score: str
     support: str
     support_sizes: Ints
     ids: pd.Index
     labels: AnyArray | None
-    notes: list[str]
+    notes: list[Note]
     compare: Callable[..., Comparison] = field(repr=False)
 
     @property

@@ -27,6 +27,7 @@ from localshapley.inputs.folds import tested_rows
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.graph_model import GraphModel
+from localshapley.notes import Note
 from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
@@ -242,7 +243,7 @@ def _prune(question: Question[Table], n: float | None) -> Pruning:
         start, gains = descent.changes(walk.scores_of(descent.wanted))
     by = _comparison(question, walk, _prune, removed=True)
     if not walk.is_cut:
-        walk.stopped = f"{counted(count, 'row')} in order"
+        walk.stopped = Note("rows-in-order", f"{counted(count, 'row')} in order", n_rows=count)
     return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=by)
 
 

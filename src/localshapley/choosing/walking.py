@@ -14,6 +14,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods import Settings
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.progress import Progress, telling
 from localshapley.valuation import Cost
@@ -39,7 +40,7 @@ class Walk:
     ----------
     order, gains, stderrs : lists
         The rows taken so far, what each added, and its standard error over the test rows.
-    stopped : str
+    stopped : Note or None
         What ended it.
     is_cut : bool
         Whether that was a limit, or Ctrl-C.
@@ -52,7 +53,8 @@ class Walk:
         self.order: list[int] = []
         self.gains: list[float] = []
         self.stderrs: list[float] = []
-        self.stopped, self.is_cut = "", True
+        self.stopped: Note | None = None
+        self.is_cut = True
         self._wider = wider
 
     def begin(self, later: int = 0) -> list[Climb]:
@@ -97,14 +99,14 @@ class Walk:
         while not self.stopped:
             row = _next(choosing, self.order)
             if row is None:
-                self.stopped, self.is_cut = "nothing more is gained", False
+                self.stopped, self.is_cut = Note("nothing-gained", "nothing more is gained"), False
                 return
             self.order.append(row)
             self.gains.append(float(choosing[-1].climb.gains[row]))
             self.stderrs.append([choice.climb.take(row) for choice in choosing][-1])
             bar.advance(1)
             if len(self.order) == n:
-                self.stopped, self.is_cut = f"{counted(n, 'row')} taken", False
+                self.stopped, self.is_cut = Note("rows-taken", f"{counted(n, 'row')} taken", n_rows=n), False
                 return
             pending = sum(len(choice.climb.pending) for choice in choosing)
             if budget is not None and self._n_scored + pending + later > budget:

@@ -13,6 +13,7 @@ from localshapley.cli.options import Run
 from localshapley.cli.output import Output, as_records
 from localshapley.cli.valuing import arguments, comparing_as_given
 from localshapley.errors import LocalShapleyError
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 UNREAD = {"encoding": "utf-8", "sep": None, "na": None}
 """How files are read by default."""
+TOLD_BY = {"contradictions": "labels-contradict", "leakage": "test-rows-seen"}
+"""Kinds of copies that a valuation has a note on, too, by the code of that note."""
 MAX_ROWS = 5_000
 """What acting on suspects is worth is measured by default for up to so many rows, which takes seconds."""
 
@@ -32,9 +35,10 @@ def find_copies(run: Run, data: Data) -> Copies:
         return ls.tasks.copies(rows, data.y, test_rows, data.y_test)
 
 
-def lines_on_copies(copies: Copies, notes: list[str]) -> list[str]:
+def lines_on_copies(copies: Copies, notes: list[Note]) -> list[str]:
     """A line about each kind that there is, except those that notes tell already."""
-    return [f"{name}: {line}" for name, line in copies.lines.items() if line not in notes and name != "skipped"]
+    told = {name for name, code in TOLD_BY.items() if any(note.code == code for note in notes)}
+    return [f"{name}: {line}" for name, line in copies.lines.items() if name not in told | {"skipped"}]
 
 
 def checked(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from localshapley.cli.options import Run
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
-from localshapley.inputs.tables import read_table
+from localshapley.inputs.tables import read_with_notes
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from localshapley import Valuation
     from localshapley.arrays import AnyArray, Floats
 
+NOT_PREPARED = Note("not-prepared", "nothing: the model gets the table as it is (--no-prepare)")
 TASKS = ("auto", "classification", "regression")
 MANY_CLASSES = 10
 """Whole numbers that are more classes than this may be amounts, which is pointed out."""
@@ -38,7 +40,7 @@ class Data:
     y, y_test : arrays
     owner : Series or None
     regression : bool
-    preparation : list of str
+    preparation : list of Note
         How columns were prepared, in words.
     table : DataFrame
         All rows and columns of the file, under the names of the rows, in its order.
@@ -55,7 +57,7 @@ class Data:
     y_test: AnyArray | None
     owner: pd.Series | None
     regression: bool
-    preparation: list[str]
+    preparation: list[Note]
     table: pd.DataFrame
     test_rows: pd.DataFrame | None
     prepared: bool = True
@@ -82,18 +84,18 @@ class Data:
 
 def load_data(run: Run) -> Data:
     """Read the tables and prepare them; the preparation is learnt from the training rows."""
-    notes: list[str] = []
-    table = _read_train(run, notes)
-    return _prepared(run, table, *_parted(run, _valued(run, table, notes), notes), notes)
+    table, of_file = _read_train(run)
+    valued, of_rows = _valued(run, table)
+    train, test, of_tests = _parted(run, valued)
+    return _prepared(run, table, train, test, [*of_file, *of_rows, *of_tests])
 
 
 def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
     """Read the rows that were valued, wherever they are in the table, and give their values in the same order."""
     from localshapley.cli.saved import valued_rows
 
-    notes: list[str] = []
-    table = _read_train(run, notes)
-    train = _valued(run, table, notes)
+    table, of_file = _read_train(run)
+    train, of_rows = _valued(run, table)
     left_out = tuple(name for name in (run.owner, *(run.drop or [])) if name is not None)
     rows, valuation = valued_rows(
         valuation, train, run.train, named=run.id is not None, target=run.target, left_out=left_out
@@ -103,10 +105,10 @@ def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
             f"{run.train} has {len(train) - len(rows)} rows that were not valued; value this table, or give the option "
             "--test-size if they were set aside."
         )
-    return _prepared(run, table, rows, None, notes), valuation
+    return _prepared(run, table, rows, None, [*of_file, *of_rows]), valuation
 
 
-def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[str]) -> Data:
+def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[Note]) -> Data:
     """Prepare the rows for the model; `notes` say what was made of the files."""
     import pandas as pd
 
@@ -125,38 +127,41 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
     if run.no_prepare and test_rows is not None:
         _check_columns(run, rows.columns, test_rows)
         test_rows = test_rows.reset_index(drop=True)
-    X, X_test, steps = rows, test_rows, ["nothing: the model gets the table as it is (--no-prepare)"]
+    X, X_test, steps = rows, test_rows, [NOT_PREPARED]
     if not run.no_prepare:
-        notes += _answers(rows, y)
+        notes = notes + _answers(rows, y)
         prepared = prepare(rows, test_rows, run.category or (), *_test_name(run))
         X = pd.DataFrame(prepared.X, index=rows.index, columns=prepared.names)
         X_test = None if prepared.X_test is None else pd.DataFrame(prepared.X_test, columns=prepared.names)
         steps = prepared.steps
-    notes += _about_target(train[run.target], y, regression, run)
+    notes = [*steps, *notes, *_about_target(train[run.target], y, regression, run)]
     in_file = None if test_rows is None else test_rows.reset_index(drop=True)
-    notes = steps + notes
     return Data(rows, X, y, X_test, y_test, owner, regression, notes, table, in_file, prepared=not run.no_prepare)
 
 
-def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: Run) -> list[str]:
+def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: Run) -> list[Note]:
     """What to say of how the target was read, and of what it was taken for."""
     import numpy as np
     import pandas as pd
 
     from localshapley.inputs.spelling import spelt_alike
 
-    notes, name = list[str](), f"the target {run.target!r}"
+    notes, name = list[Note](), f"the target {run.target!r}"
     if y.dtype.kind != "U" and not pd.api.types.is_numeric_dtype(column):
-        notes.append(f"{name} read as numbers, such as {y.tolist()[0]} for {column.iloc[0]!r}")
+        text = f"{name} read as numbers, such as {y.tolist()[0]} for {column.iloc[0]!r}"
+        notes.append(Note("target-read-as-numbers", text, target=run.target))
     if run.task == "auto" and y.dtype.kind in "iu":
         n = len(np.unique(y))
         if regression:
-            notes.append(f"{name} treated as amounts; if they are classes: --task classification")
+            text = f"{name} treated as amounts; if they are classes: --task classification"
+            notes.append(Note("target-amounts", text, target=run.target, n_values=n))
         elif n > MANY_CLASSES:
-            notes.append(f"{name} treated as {n} classes; if they are amounts: --task regression")
+            text = f"{name} treated as {n} classes; if they are amounts: --task regression"
+            notes.append(Note("target-classes", text, target=run.target, n_classes=n))
     alike = spelt_alike(y) if y.dtype.kind == "U" else []
     if alike:
-        notes.append(f"{name} has {' and '.join(map(repr, alike))}, classes that differ in case only")
+        text = f"{name} has {' and '.join(map(repr, alike))}, classes that differ in case only"
+        notes.append(Note("classes-alike", text, target=run.target, classes=alike))
     return notes
 
 
@@ -181,7 +186,7 @@ def _check_columns(run: Run, needed: pd.Index, test: pd.DataFrame) -> None:
         )
 
 
-def _answers(rows: pd.DataFrame, y: AnyArray) -> list[str]:
+def _answers(rows: pd.DataFrame, y: AnyArray) -> list[Note]:
     """What to say of columns that equal the target, which nobody sees any more once they are scaled."""
     from localshapley.inputs.answers import find_answers
 
@@ -189,33 +194,36 @@ def _answers(rows: pd.DataFrame, y: AnyArray) -> list[str]:
     if not found:
         return []
     name = rows.columns[found[0]]
-    return [f"{name!r} equals the target{how}: models are given the answer; leave it out (--drop {quote(str(name))})"]
+    text = f"{name!r} equals the target{how}: models are given the answer; leave it out (--drop {quote(str(name))})"
+    return [Note("target-in-column", text, column=name)]
 
 
-def _parted(run: Run, train: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-    """Training rows, and test rows where they are given or set aside."""
+def _parted(run: Run, train: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame | None, list[Note]]:
+    """Training rows, and test rows where they are given or set aside, with notes on their file."""
     ways = [name for name in ("test", "test_size", "cv") if getattr(run, name) is not None]
     if len(ways) > 1:
         options = " and ".join(f"--{name.replace('_', '-')}" for name in ways)
         raise InvalidArgumentError(f"{options} cannot be combined; give only one of them.")
     if run.test is not None:
-        test = read_table(run.test, run.encoding, **_how(run, notes), like=train)
+        test, notes = read_with_notes(run.test, run.encoding, **_how(run), like=train)
         _check_columns(run, train.columns.intersection([run.target]), test)
         if run.id in test.columns:
             test = test.set_index(run.id)  # for messages
-        return train, _with_target(test, run.test, run.target, notes) if run.drop_missing_target else test
-    return (train, None) if run.test_size is None else _split(train, run)
+        test, without = _with_target(test, run.test, run)
+        return train, test, notes + without
+    return (train, None, []) if run.test_size is None else (*_split(train, run), [])
 
 
-def _read_train(run: Run, notes: list[str]) -> pd.DataFrame:
-    """The table of training rows, with their names; it must have all columns that the options name."""
+def _read_train(run: Run) -> tuple[pd.DataFrame, list[Note]]:
+    """The table of training rows, with their names and notes; it must have all columns that the options name."""
     _check_roles(run)
-    train = named_rows(read_table(run.train, run.encoding, **_how(run, notes)), run.train, run.id)
+    table, notes = read_with_notes(run.train, run.encoding, **_how(run))
+    train = named_rows(table, run.train, run.id)
     named = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
     for option, name in [*named, *(("--category", name) for name in run.category or [])]:
         if name is not None and name not in train.columns:
             raise no_column(option, name, train, run.train)
-    return train
+    return train, notes
 
 
 def _check_roles(run: Run) -> None:
@@ -228,41 +236,46 @@ def _check_roles(run: Run) -> None:
         raise InvalidArgumentError(f"--drop {run.target} is the --target, which is needed; drop another column.")
 
 
-def _valued(run: Run, table: pd.DataFrame, notes: list[str]) -> pd.DataFrame:
-    """The rows to value."""
-    table = _with_target(table, run.train, run.target, notes) if run.drop_missing_target else table
-    return _without_rare(table, run, notes) if run.drop_rare_classes else table
+def _valued(run: Run, table: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
+    """The rows to value, with notes on those that are left out."""
+    table, without_target = _with_target(table, run.train, run)
+    table, without_rare = _without_rare(table, run)
+    return table, without_target + without_rare
 
 
-def _without_rare(table: pd.DataFrame, run: Run, notes: list[str]) -> pd.DataFrame:
-    """The rows without those whose class no other row has."""
+def _without_rare(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, list[Note]]:
+    """The rows without those whose class no other row has, if these are to be left out."""
     import numpy as np
 
     from localshapley.inputs.folds import named, rare_classes
 
+    if not run.drop_rare_classes:
+        return table, []
     y, regression = _target(table, run)
     rare = [] if regression else rare_classes(y)
     if not rare:
-        return table
-    notes.append(
+        return table, []
+    text = (
         f"left out {counted(len(rare), 'row')} of {run.train.name} whose {run.target} no other row has: {named(rare)}"
     )
-    return table[~np.isin(y, rare)]
+    return table[~np.isin(y, rare)], [Note("rare-classes-left-out", text, n_rows=len(rare), classes=rare[:5])]
 
 
-def _how(run: Run, notes: list[str]) -> dict[str, Any]:
+def _how(run: Run) -> dict[str, Any]:
     """How tables are read."""
-    return {"sep": run.sep, "na": run.na, "once": (run.target, run.id, run.owner), "ids": run.id, "notes": notes}
+    return {"sep": run.sep, "na": run.na, "once": (run.target, run.id, run.owner), "ids": run.id}
 
 
-def _with_target(table: pd.DataFrame, path: Path, target: str, notes: list[str]) -> pd.DataFrame:
-    """The rows that have a target."""
-    there = table[target].notna()
+def _with_target(table: pd.DataFrame, path: Path, run: Run) -> tuple[pd.DataFrame, list[Note]]:
+    """The rows that have a target, if others are to be left out."""
+    there = table[run.target].notna()
+    if not run.drop_missing_target or there.all():
+        return table, []
     if not there.any():
-        raise LocalShapleyError(f"{path} has no row with a target {target!r}.")
-    if not there.all():
-        notes.append(f"left out {counted(int((~there).sum()), 'row')} of {path.name} without a target {target!r}")
-    return table[there]
+        raise LocalShapleyError(f"{path} has no row with a target {run.target!r}.")
+    missing = int((~there).sum())
+    text = f"left out {counted(missing, 'row')} of {path.name} without a target {run.target!r}"
+    return table[there], [Note("missing-targets-left-out", text, file=path.name, n_rows=missing)]
 
 
 def named_rows(table: pd.DataFrame, path: Path, name: str | None) -> pd.DataFrame:

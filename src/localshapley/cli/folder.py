@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from localshapley.cli.data import TASKS, no_column
+from localshapley.cli.data import NOT_PREPARED, TASKS, no_column
 from localshapley.cli.options import Run
 from localshapley.cli.output import Output
 from localshapley.cli.valuing import find_model, find_support, solution
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.inputs.tables import read_table
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     from localshapley.inputs.parts import Parts
@@ -28,7 +29,7 @@ NOT_HERE = (
 """Options of tables that are read into memory."""
 
 
-def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[str]]:
+def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[Note]]:
     """The arguments of `value` for a folder of files, and how its columns were prepared, in words."""
     from localshapley.inputs.data import are_amounts
     from localshapley.inputs.lying import parts_of
@@ -42,7 +43,7 @@ def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[
     assert parts is not None
     labels, _ = parts.distinct_labels()
     regression = are_amounts(labels) if run.task == "auto" else run.task == "regression"
-    model, steps = find_model(run.model, regression), ["nothing: the model gets the table as it is (--no-prepare)"]
+    model, steps = find_model(run.model, regression), [NOT_PREPARED]
     if not run.no_prepare:
         model, steps = _scaled(model, parts)
     output.status(f"{parts.n_rows:,} rows of {run.train}: {'; '.join(steps)}")
@@ -76,7 +77,7 @@ def _check(run: Run) -> None:
         raise InvalidArgumentError(f"{run.train} is a folder, which needs test rows in their own file: --test FILE.")
 
 
-def _scaled(model: Any, parts: Parts) -> tuple[Any, list[str]]:
+def _scaled(model: Any, parts: Parts) -> tuple[Any, list[Note]]:
     """The model behind a scaler of the numbers in all rows; the scaler is fitted, once, part by part."""
     import numpy as np
     from sklearn.frozen import FrozenEstimator
@@ -95,7 +96,8 @@ def _scaled(model: Any, parts: Parts) -> tuple[Any, list[str]]:
     moments = PartedRows(parts, (parts.n_rows, parts.n_columns), _as_numbers).moments()
     scaler = StandardScaler().fit(first)
     scaler.mean_, scaler.var_, scaler.scale_ = moments.mean, moments.variance, moments.scale
-    return make_pipeline(FrozenEstimator(scaler), model), [f"scaled {parts.n_columns} columns of numbers"]
+    done = Note("numbers-scaled", f"scaled {parts.n_columns} columns of numbers", n_columns=parts.n_columns)
+    return make_pipeline(FrozenEstimator(scaler), model), [done]
 
 
 def _as_numbers(X: Any) -> Any:

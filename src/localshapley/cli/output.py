@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from localshapley import __version__
 from localshapley.cli.options import OUTPUT, option
 from localshapley.inputs.tables import index_as_columns
+from localshapley.notes import plain
 from localshapley.wording import printable, probability, shortened
 
 if TYPE_CHECKING:
@@ -52,24 +53,6 @@ class Output:
             print(text, flush=True)
         except BrokenPipeError:  # the reader has closed the pipe, and files are written by now
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def plain(value: Any) -> Any:
-    """Numbers, strings, lists and dicts in place of everything else; NaN and infinity become null."""
-    import numpy as np
-    import pandas as pd
-
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(entry) for entry in value]
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, int | np.integer):
-        return int(value)
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return None if value is None or value is pd.NA or value is pd.NaT else str(value)
 
 
 def as_records(table: pd.DataFrame) -> list[dict[str, Any]]:

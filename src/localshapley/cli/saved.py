@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import localshapley as ls
 from localshapley.errors import LocalShapleyError
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,9 +109,10 @@ def _does_not_fit(path: Path, why: str) -> LocalShapleyError:
     return LocalShapleyError(f"{path} is not the table that was valued: {why}; give that table, or value this one.")
 
 
-def _about_labels(valuation: ls.Valuation, column: pd.Series) -> list[str]:
+def _about_labels(valuation: ls.Valuation, column: pd.Series) -> list[Note]:
     from localshapley.inputs.preparing import labels_of
     from localshapley.valuation.matching import about_changed, n_changed_labels
 
     changed = 0 if valuation.digests is None else n_changed_labels(valuation, labels_of(column)[0])
-    return [about_changed(changed, "run `localshapley value` again")] if changed else []
+    text = about_changed(changed, "run `localshapley value` again")
+    return [Note("labels-changed", text, n_labels=changed)] if changed else []

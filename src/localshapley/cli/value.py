@@ -19,6 +19,7 @@ from localshapley.cli.suspects import judged
 from localshapley.cli.valuing import about, by_command, end, guarded_in_words, problem, telling_what_is_kept, valued
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.tables import write_table
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -119,7 +120,7 @@ def _written(files: Files, writing: Writing) -> dict[str, str]:
 
 
 def _in_words(
-    valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[str], names: pd.Index | None = None
+    valuation: ls.Valuation, rows: pd.DataFrame, preparation: list[Note], names: pd.Index | None = None
 ) -> list[str]:
     """The valuation, how columns were prepared, and the best and the worst rows."""
     text = [repr(valuation), "", *(f"  prepared {line}" for line in preparation)]

@@ -21,6 +21,7 @@ from localshapley.cli.options import INTERRUPTED, Run, whole
 from localshapley.cli.output import Output
 from localshapley.cli.saved import load_values
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, unknown_name
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     from localshapley.supports import Support
@@ -159,7 +160,7 @@ def _say_prepared(run: Run, data: Data, output: Output) -> None:
     output.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.preparation))
 
 
-def about(valuation: ls.Valuation, preparation: list[str]) -> dict[str, Any]:
+def about(valuation: ls.Valuation, preparation: list[Note]) -> dict[str, Any]:
     """The description of a valuation, for a document."""
     names = ("model", "score", "support", "method", "stopped", "notes", "relative_error", "unit")
     cost = valuation.cost
@@ -185,7 +186,7 @@ def guarded_in_words(cells: int) -> str:
 
 def end(result: ls.Valuation | ls.Selection) -> None:
     """End a command after its answer; the exit status says if the run was cut short."""
-    if result.stopped == "interrupted":
+    if result.stopped.code == "interrupted":
         raise typer.Exit(INTERRUPTED)
 
 

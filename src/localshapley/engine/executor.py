@@ -26,7 +26,9 @@ from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import LARGEST_SCORE
 from localshapley.models.cluster import PATIENCE, on_cluster
 from localshapley.models.trainer import Counts, Trained, Trainer, Work
+from localshapley.notes import Note
 from localshapley.progress import Progress
+from localshapley.stopping import time_over
 from localshapley.valuation import Cost
 
 ATTEMPTS = 3
@@ -37,7 +39,7 @@ WAITING = 5.0
 """How many times as long as they take the processor trainings may last, for those who wait."""
 PROBES = 3
 """Times of which the median says how long a training takes."""
-INTERRUPTED = "interrupted"
+INTERRUPTED = Note("interrupted", "interrupted")
 """What ended work that Ctrl-C cut short."""
 
 
@@ -45,7 +47,7 @@ class ScoreStore(Protocol):
     """What was trained before."""
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What the user should know about it."""
 
     def look_up(self, coalitions: Coalitions) -> Floats:
@@ -194,7 +196,7 @@ class Executor:
 
     def drain(
         self, work: Work, bar: Progress | None = None, *, may_stop: Callable[[], bool], refuses: bool = False
-    ) -> str:
+    ) -> Note | None:
         """Do the work, as far as the limit of time and Ctrl-C allow.
 
         Parameters
@@ -208,8 +210,8 @@ class Executor:
 
         Returns
         -------
-        str
-            What cut it short; empty if nothing did.
+        Note or None
+            What cut it short; None if nothing did.
         """
         try:
             with closing(work):
@@ -226,7 +228,7 @@ class Executor:
             if self.on_interrupt == "raise" or not may_stop():
                 raise
             return INTERRUPTED
-        return ""
+        return None
 
     @property
     def elapsed(self) -> float:
@@ -239,9 +241,9 @@ class Executor:
         return self.max_seconds is not None and self.elapsed > self.max_seconds
 
     @property
-    def time(self) -> str:
-        """What ends work when time is up: how long it took, against the limit."""
-        return f"{self.elapsed:.1f} s (limit {self.max_seconds or 0:g} s)"
+    def time(self) -> Note:
+        """What ends work when time is up."""
+        return time_over(self.elapsed, self.max_seconds or 0.0)
 
     def in_time(self, distinct: int) -> float:
         """Trainings that the limit of time surely has room for, at the pace so far; none where they are too few."""

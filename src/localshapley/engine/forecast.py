@@ -17,6 +17,7 @@ from localshapley.games import SupportGraph
 from localshapley.methods.base import Run
 from localshapley.methods.settings import DEFAULT_TOL, Settings
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 from localshapley.progress import is_wanted
 from localshapley.stopping import Look
 from localshapley.wording import duration, in_words
@@ -47,7 +48,7 @@ class Start(NamedTuple):
     run: Run
     graph: SupportGraph
     most: float
-    notes: list[str]
+    notes: list[Note]
 
 
 def start(graph: SupportGraph, executor: Executor, settings: Settings) -> Start:
@@ -87,12 +88,13 @@ def _in_time(late: Start, executor: Executor, settings: Settings, pace: float, g
             "before. Give more time, fewer test rows or a smaller support."
         )
     found, n_tests = fewer
-    note = (
+    text = (
         f"the first estimate for all {graph.n_tests:,} test rows takes {takes}, which is longer than "
         f"max_seconds={limit:g}, so {n_tests:,} of them count, drawn at random: values are sums over these. A "
         "longer limit takes them all, and a smaller support more of them."
     )
-    warn(note)
+    warn(text)
+    note = Note("some-tests-only", text, n_tests=n_tests, n_tests_in_all=graph.n_tests, max_seconds=limit)
     return found._replace(notes=[note])
 
 

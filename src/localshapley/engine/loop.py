@@ -16,6 +16,7 @@ from localshapley.errors import warn
 from localshapley.games import SupportGraph
 from localshapley.methods import Run, Settings
 from localshapley.models.trainer import Counts
+from localshapley.notes import Note, notes_of
 from localshapley.problem.base import Problem
 from localshapley.progress import Progress
 from localshapley.stopping import Look
@@ -26,7 +27,8 @@ from localshapley.valuation.looks import Looks
 
 def play(graph: SupportGraph, executor: Executor, settings: Settings) -> RunResult:
     """Play the games of a graph by the method of the settings."""
-    rule, looks, stopped = settings.rule, Looks(), ""
+    rule, looks = settings.rule, Looks()
+    stopped: Note | None = None
     with announcing_compilation(settings.progress):
         run, graph, at_first, notes = start(graph, executor, settings)
         refuses = executor.store is not None or run.least_is_bound  # others were known beforehand to fit into the limit
@@ -35,7 +37,7 @@ def play(graph: SupportGraph, executor: Executor, settings: Settings) -> RunResu
         bar = Progress(settings.progress, run.total, run.doing, run.first_look, faster)
         with bar, showing_compilation(bar, {*run.kernels, *executor.trainer.kernels}):
             executor.drain(run.begin(), bar, may_stop=lambda: False, refuses=refuses)
-            while not stopped:
+            while stopped is None:
                 most = run.planned + executor.in_time(run.distinct) if looks.last else at_first
                 left = settings.left(run.planned, most)
                 if not run.draw(left, looks.last, rule):
@@ -45,7 +47,7 @@ def play(graph: SupportGraph, executor: Executor, settings: Settings) -> RunResu
                 stopped = executor.drain(
                     run.train(), bar, may_stop=lambda: looks.last is not None or run.can_look, refuses=refuses
                 )
-                is_cut = bool(stopped) and run.distinct < run.planned
+                is_cut = stopped is not None and run.distinct < run.planned
                 if is_cut:
                     run.cut_short()
                     if not run.can_look:
@@ -58,6 +60,7 @@ def play(graph: SupportGraph, executor: Executor, settings: Settings) -> RunResu
                     if rule is not None and rule.holds(look):
                         stopped = rule.reached(look)
             look = looks.last or run.look(None, executor.elapsed)  # `begin` trained all there was
+    assert stopped is not None
     return RunResult.of(run, graph, look, looks, executor, settings, stopped, notes)
 
 
@@ -77,8 +80,8 @@ class RunResult:
     counts: Counts
     method: str
     chosen: str
-    stopped: str
-    notes: list[str]
+    stopped: Note
+    notes: list[Note]
 
     @classmethod
     def of(
@@ -89,8 +92,8 @@ class RunResult:
         looks: Looks,
         executor: Executor,
         settings: Settings,
-        stopped: str,
-        notes: list[str],
+        stopped: Note,
+        notes: list[Note],
     ) -> RunResult:
         """The outcome of a run on the games of a graph."""
         spread_tests = run.spread_tests()
@@ -111,11 +114,12 @@ class RunResult:
             notes=[*notes, *run.notes, *errors_of_run(look, settings.rule, spread_tests)],
         )
 
-    def valuation(self, problem: Problem, notes: list[str], origin: Origin | None = None) -> Valuation:
+    def valuation(self, problem: Problem, notes: list[Note], origin: Origin | None = None) -> Valuation:
         """The result, with the description of the problem."""
         if self.counts.silent >= max(self.cost.draws - self.graph.n_tests, 1):  # all but those without any row
-            notes = [*notes, "values say nothing, as the model gave no prediction that can be scored."]
-            warn(notes[-1])
+            text = "values say nothing, as the model gave no prediction that can be scored."
+            notes = [*notes, Note("no-predictions", text)]
+            warn(text)
         return Valuation(
             values=self.values,
             stderr=self.stderr,
@@ -128,7 +132,7 @@ class RunResult:
             support=problem.support,
             stopped=self.stopped,
             chosen=self.chosen,
-            notes=[*problem.notes, *problem.trainer.notes(self.counts), *notes, *self.notes],
+            notes=notes_of([*problem.notes, *problem.trainer.notes(self.counts), *notes, *self.notes]),
             per_test=self.per_test,
             ids=problem.ids,
             among=problem.among,

@@ -19,6 +19,7 @@ from localshapley.engine.store import Store
 from localshapley.engine.store_file import StoreError
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.models.trainer import Trained
+from localshapley.notes import Note
 from localshapley.problem.contents import Contents
 from localshapley.wording import counted, duration
 
@@ -52,7 +53,7 @@ class RunStore:
 
     Attributes
     ----------
-    notes : list of str
+    notes : list of Note
         What the user should know.
     """
 
@@ -60,12 +61,13 @@ class RunStore:
         self._store, self._contents = store, contents
         self._seconds, self._trained = 0.0, 0
         self._keeps, self._was_asked = True, False
-        self._notes: list[str] = []
+        self._notes: list[Note] = []
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What the user should know about the store."""
-        return self._notes if self._was_asked else ["the store was not used: these values need no training."]
+        unused = Note("store-not-needed", "the store was not used: these values need no training.")
+        return self._notes if self._was_asked else [unused]
 
     def look_up(self, coalitions: Coalitions) -> Floats:
         """Scores of coalitions on their test rows, flat; NaN where they are not known."""
@@ -86,9 +88,12 @@ class RunStore:
         if not self._keeps:
             return
         if self._trained >= ENOUGH_TRAININGS and self._seconds / self._trained < self._store.fastest:
-            each = duration(self._seconds / self._trained)
-            used = f"not used after {counted(self._trained, 'training')}"
-            self._stop(f"the store was {used}: one takes {each}, less than it takes to read one back.")
+            each = self._seconds / self._trained
+            text = (
+                f"the store was not used after {counted(self._trained, 'training')}: one takes {duration(each)}, less "
+                "than it takes to read one back."
+            )
+            self._stop(Note("store-slower", text, n_trainings=self._trained, seconds_per_training=each))
             return
         scores = trained.scores.copy()
         for c in trained.stand_ins:
@@ -102,9 +107,10 @@ class RunStore:
 
     def _do_without(self, error: StoreError) -> None:
         """Better to finish without a store than not at all."""
-        self._stop(f"the run continued without its store, which keeps what it had: {error}")
-        warn(self._notes[-1])
+        text = f"the run continued without its store, which keeps what it had: {error}"
+        self._stop(Note("store-failed", text, error=error))
+        warn(text)
 
-    def _stop(self, note: str) -> None:
+    def _stop(self, note: Note) -> None:
         self._keeps = False
         self._notes.append(note)

@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from localshapley.arrays import AnyArray
 from localshapley.errors import InvalidArgumentError
+from localshapley.notes import Note
 
 FIRST_ROWS = 16
 """Rows that tell nearly all columns from `y`."""
@@ -43,13 +44,14 @@ def check_answer(X: Any, labels: AnyArray, y: Any) -> None:
         )
 
 
-def notes_on_answers(X: Any, labels: AnyArray) -> list[str]:
+def notes_on_answers(X: Any, labels: AnyArray) -> list[Note]:
     """Name a column that is `y`, or has another word for each class; who has made it may mean it."""
     found, how = ([], "") if sparse.issparse(X) else find_answers(X, labels)
     if not found:
         return []
     name = X.columns.tolist()[found[0]] if isinstance(X, pd.DataFrame) else found[0]
-    return [f"column {name!r} of X equals y{how}: models are given the answer; leave it out."]
+    text = f"column {name!r} of X equals y{how}: models are given the answer; leave it out."
+    return [Note("target-in-column", text, column=name)]
 
 
 def find_answers(X: Any, labels: AnyArray) -> tuple[list[int], str]:

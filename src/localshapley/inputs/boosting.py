@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 LIBRARIES = ("xgboost", "lightgbm", "catboost")
@@ -35,8 +36,6 @@ _ANY_CLASSES: dict[str, dict[str, Any]] = {
 """Settings with which a library counts the classes itself, and takes the objective for several if there are several."""
 _LEAST = ("min_samples_leaf", "min_child_samples", "min_data_in_leaf")
 """Settings that say how many rows a leaf has at least."""
-NOTHING_FROM_FEATURES = "nothing from the features"
-"""What notes say of coalitions that never split; values then tell frequent labels from rare ones, and no more."""
 
 
 def library_of(estimator: Any) -> str:
@@ -128,8 +127,8 @@ class Coded(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.estimator_.predict_proba(X)  # type: ignore[no-any-return]
 
 
-def note_on_splits(estimator: Any, sizes: Ints) -> str:
-    """What to say if most supports have too few rows for a split; empty if they have enough.
+def note_on_splits(estimator: Any, sizes: Ints) -> Note | None:
+    """What to say if most supports have too few rows for a split; None if they have enough.
 
     Parameters
     ----------
@@ -140,13 +139,14 @@ def note_on_splits(estimator: Any, sizes: Ints) -> str:
     name, rows = max(least.items(), key=lambda item: item[1], default=("", 1))
     small = int((sizes < 2 * rows).sum())
     if rows < 2 or 2 * small <= len(sizes):
-        return ""
+        return None
     also = ", min_data_in_bin=1" if library_of(estimator) == "lightgbm" else ""
-    return (
+    text = (
         f"{type(estimator).__name__}({name}={rows}) splits no fewer than {counted(2 * rows, 'row')}, and {small} of "
         f"{counted(len(sizes), 'support')} have fewer: coalitions of these learn how frequent labels are, and "
-        f"{NOTHING_FROM_FEATURES}. A smaller {name}, such as {name}=1{also}, or a larger support lets them learn."
+        f"nothing from the features. A smaller {name}, such as {name}=1{also}, or a larger support lets them learn."
     )
+    return Note("supports-too-small-to-split", text, setting=name, rows=rows, n_small=small, n_supports=len(sizes))
 
 
 def _given(estimator: Any) -> dict[str, int]:

@@ -13,6 +13,7 @@ from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.data import known_table, numbers_in
 from localshapley.inputs.numbers import check_size
 from localshapley.inputs.tables import distinct
+from localshapley.notes import Note
 
 REMEDY = "If your model is a pipeline, give what its last step gets: X=pipeline[:-1].fit_transform(X)."
 """What to do with rows that cannot be turned into numbers here."""
@@ -51,13 +52,13 @@ def n_rows_of(table: Any) -> int:
     return int(found.shape[0] if hasattr(found, "shape") else len(found))
 
 
-def table(name: str, given: Any, n_rows: int) -> tuple[Any, list[str]]:
+def table(name: str, given: Any, n_rows: int) -> tuple[Any, list[Note]]:
     """One of `tables`, and what was done to it."""
     (rows,), steps = tables((name, given, n_rows))
     return rows, steps
 
 
-def tables(*given: tuple[str, Any, int]) -> tuple[list[Any], list[str]]:
+def tables(*given: tuple[str, Any, int]) -> tuple[list[Any], list[Note]]:
     """Tables of numbers, between which distances can be measured, and what was done to get them.
 
     Tables with words or gaps are prepared as the command line does it, by what is in the first.
@@ -72,7 +73,7 @@ def tables(*given: tuple[str, Any, int]) -> tuple[list[Any], list[str]]:
         if len(shape) != 2 or shape[0] != n_rows:
             remedy = "" if len(shape) == 2 else f" {REMEDY}"
             raise InvalidArgumentError(f"{name} must have {n_rows} rows of features; got shape {shape}.{remedy}")
-    numbers, steps = [_as_numbers(rows) for rows in found], list[str]()
+    numbers, steps = [_as_numbers(rows) for rows in found], list[Note]()
     if any(rows is None for rows in numbers):
         numbers, steps = _prepared([name for name, _, _ in given], found)
     for (name, _, _), rows in zip(given, numbers, strict=True):
@@ -89,7 +90,7 @@ def _as_numbers(rows: Any) -> Any:
     return numbers if np.isfinite(numbers_in(numbers)).all() else None
 
 
-def _prepared(names: list[str], found: list[Any]) -> tuple[list[Any], list[str]]:
+def _prepared(names: list[str], found: list[Any]) -> tuple[list[Any], list[Note]]:
     from localshapley.inputs.preparing import prepare  # heavy
 
     if any(sparse.issparse(rows) for rows in found):

@@ -16,6 +16,7 @@ from sklearn.utils import _safe_indexing
 from localshapley.arrays import AnyArray, Ints, Masks
 from localshapley.inputs.digests import as_cells, words_of
 from localshapley.inputs.folds import Fold
+from localshapley.notes import Note
 
 PAIRS_DRAWN = 2000
 """Pairs of rows by which it is estimated how often rows are equal by chance."""
@@ -127,25 +128,26 @@ def pairs_by_chance(X: Any, n: int) -> float:
     return float(n * (n - 1) / 2 * equal.prod())
 
 
-def say_seen(group: Ints, n_rows: int, name: Callable[[int], str]) -> str:
-    """Say which test rows are copies of training rows; nothing if none is."""
+def say_seen(group: Ints, n_rows: int, name: Callable[[int], str]) -> Note | None:
+    """Say which test rows are copies of training rows; None if none is."""
     seen = seen_rows(group, n_rows)
     leaks = np.flatnonzero(seen >= 0)
     if not len(leaks):
-        return ""
+        return None
     which, them = ("is a copy of a training row", "it") if len(leaks) == 1 else ("are copies of training rows", "them")
-    return (
+    text = (
         f"{len(leaks):,} of {len(seen):,} test rows {which} ({name(n_rows + leaks[0])} equals {name(seen[leaks[0]])}"
         f"{_where_prepared()}{', ...' * (len(leaks) > 1)}): the model has seen {them}, which flatters scores. Leave "
         f"{them} out, unless new rows will repeat old ones as often."
     )
+    return Note("test-rows-seen", text, n_seen=len(leaks), n_tests=len(seen))
 
 
-def say_seen_in_folds(group: Ints, seen: AnyArray, name: Callable[[int], str], *, oob: bool) -> str:
-    """Say which rows are tested by models that were trained on a copy; nothing if none is."""
+def say_seen_in_folds(group: Ints, seen: AnyArray, name: Callable[[int], str], *, oob: bool) -> Note | None:
+    """Say which rows are tested by models that were trained on a copy; None if none is."""
     rows = np.flatnonzero(seen)
     if not len(rows):
-        return ""
+        return None
     first = rows[0]
     other = next(int(z) for z in np.flatnonzero(group == group[first]) if z != first)
     where = "a copy, which trees that judge it may have seen" if oob else "a copy in another fold"
@@ -155,26 +157,28 @@ def say_seen_in_folds(group: Ints, seen: AnyArray, name: Callable[[int], str], *
         else "keep one row of each group of copies, or copies in one fold (in Python, "
         "cv=GroupKFold(5).split(X, y, tasks.copies(X).group))"
     )
-    return (
+    text = (
         f"{len(rows):,} of {len(group):,} rows {'has' if len(rows) == 1 else 'have'} {where} ({name(first)} equals "
         f"{name(other)}{_where_prepared()}{', ...' * (len(rows) > 2)}), which flatters scores; {remedy}."
     )
+    return Note("copies-in-other-folds", text, n_seen=len(rows), n_rows=len(group), oob=oob)
 
 
-def say_contradicted(group: Ints, labels: AnyArray, name: Callable[[int], str]) -> str:
-    """Say which equal rows have different labels; nothing if none has."""
+def say_contradicted(group: Ints, labels: AnyArray, name: Callable[[int], str]) -> Note | None:
+    """Say which equal rows have different labels; None if none has."""
     rows = np.flatnonzero(is_contradicted(group, labels) & ~pd.isna(labels))
     if not len(rows):
-        return ""
+        return None
     first, same = rows[0], rows[group[rows] == group[rows[0]]]
     other = same[labels[same] != labels[first]][0]
     one, two = labels[[first, other]].tolist()
     n_groups = len(np.unique(group[rows]))
-    return (
+    text = (
         f"{len(rows):,} rows in {n_groups:,} group{'s' * (n_groups > 1)} are equal {in_which_columns()} but differ in "
         f"their labels ({name(first)} has {one!r}, {name(other)} has {two!r}{', ...' * (len(rows) > 2)}): "
         "labels are wrong there, or the columns cannot tell these rows apart. Look at them first."
     )
+    return Note("labels-contradict", text, n_rows=len(rows), n_groups=n_groups)
 
 
 def _where_prepared() -> str:

@@ -17,6 +17,7 @@ from localshapley.inputs.answers import check_answer, notes_on_answers
 from localshapley.inputs.indexes import check_order, index_of, notes_on_names
 from localshapley.inputs.numbers import LARGEST_AMOUNT, check_size
 from localshapley.inputs.sentinels import notes_on_sentinels
+from localshapley.notes import Note
 
 MANY_NUMBERS = 50
 """Whole numbers with up to this many different values are classes, with more they are amounts."""
@@ -33,7 +34,7 @@ class Data:
     y, y_test : array of shape (n_rows,)
     ids : pandas Index or None
         The index of the user's table.
-    notes : list of str
+    notes : list of Note
         What the user should know, found on the way.
     remarks : callable
         Gives what else the user should know about the tables.
@@ -44,8 +45,8 @@ class Data:
     X_test: Any
     y_test: AnyArray
     ids: pd.Index | None = None
-    notes: list[str] = field(default_factory=list)
-    remarks: Callable[[], list[str]] = list
+    notes: list[Note] = field(default_factory=list)
+    remarks: Callable[[], list[Note]] = list
 
 
 def read_data(X: Any, y: Any, X_test: Any, y_test: Any, *, alone: bool = False) -> Data:
@@ -68,7 +69,7 @@ def read_data(X: Any, y: Any, X_test: Any, y_test: Any, *, alone: bool = False) 
             )
         rows, test_rows = _in_one_form(rows, test_rows)
 
-    def remarks() -> list[str]:
+    def remarks() -> list[Note]:
         return notes_on_answers(given, labels) + notes_on_names(given) + notes_on_sentinels(rows, test_rows)
 
     return Data(rows, labels, test_rows, test_labels, index_of(X, y), notes, remarks)

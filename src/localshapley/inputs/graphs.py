@@ -14,6 +14,7 @@ from localshapley.inputs.data import read_data
 from localshapley.inputs.indexes import check_order
 from localshapley.inputs.numbers import check_size
 from localshapley.inputs.task import Task, make_task
+from localshapley.notes import Note
 
 HELD = {
     "X": ("x", "feat"),
@@ -36,7 +37,7 @@ class NodeData(NamedTuple):
         As they were given; those of nodes that are neither in `train` nor in `test` may be anything.
     train, test : arrays
         Node numbers; no node is in both.
-    notes : tuple of str
+    notes : tuple of Note
         What the user should know about the tables.
     """
 
@@ -45,9 +46,9 @@ class NodeData(NamedTuple):
     labels: AnyArray
     train: Ints
     test: Ints
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
-    def task(self, *, score: Any = None, empty: float | None = None, seed: int = 0) -> tuple[Task, list[str]]:
+    def task(self, *, score: Any = None, empty: float | None = None, seed: int = 0) -> tuple[Task, list[Note]]:
         """The task of a classifier with probabilities, and what the user should know."""
         X, y = self.features, self.labels
         data = read_data(X[self.train], y[self.train], X[self.test], y[self.test])

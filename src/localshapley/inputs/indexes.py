@@ -9,6 +9,7 @@ import pandas as pd
 
 from localshapley.arrays import Ints
 from localshapley.errors import InvalidArgumentError
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 
@@ -19,7 +20,7 @@ def index_of(*tables: Any) -> pd.Index | None:
 
 def check_order(
     name: str, given: Any, rows_name: str, rows: Any, joined: str = "rows were joined by position"
-) -> list[str]:
+) -> list[Note]:
     """Refuse a table whose index is that of `rows` in another order; returns a note if it has other labels.
 
     A default index (0, 1, 2, ...) says nothing about which row is which, so that any labels go with it.
@@ -58,7 +59,8 @@ give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
         )
     if is_default(one) or is_default(other):
         return []
-    return [f"{name} and {rows_name} have different labels in their indexes, {first}; {joined}."]
+    text = f"{name} and {rows_name} have different labels in their indexes, {first}; {joined}."
+    return [Note("indexes-differ", text, tables=[name, rows_name], labels=[labels[where], others[where]])]
 
 
 def same_labels(one: pd.Index, other: pd.Index) -> bool:
@@ -91,20 +93,23 @@ def _by_numbers(wanted: pd.Index, there: pd.Index) -> Ints:
     return np.where(found >= 0, known[found] if len(known) else -1, -1)
 
 
-def notes_on_names(X: Any) -> list[str]:
+def notes_on_names(X: Any) -> list[Note]:
     """What the user should know about a table in which rows or columns share a name."""
     if not isinstance(X, pd.DataFrame):
         return []
     notes = []
     if X.index.has_duplicates:
         again = X.index[X.index.duplicated()].tolist()
-        notes.append(
+        text = (
             f"{counted(len(again), 'row')} of X {'have' if len(again) > 1 else 'has'} an index label of an earlier "
             f"row, first {again[0]!r}; each row has a value of its own, but these labels do not tell them apart."
         )
+        notes.append(Note("index-labels-repeat", text, n_rows=len(again), first=again[0]))
     if X.columns.has_duplicates:
         name = X.columns[X.columns.duplicated()][0]
-        notes.append(f"X has the column {name!r} more than once; each is a feature.")
+        notes.append(
+            Note("columns-repeat", f"X has the column {name!r} more than once; each is a feature.", column=name)
+        )
     return notes
 
 

@@ -7,6 +7,7 @@ import pandas as pd
 
 from localshapley.arrays import Floats, Ints
 from localshapley.inputs.task import Task
+from localshapley.notes import Note
 
 POWERS = {"squared_error": 2, "absolute_error": 1}
 """What a score does with the distance between a number and its prediction."""
@@ -18,7 +19,7 @@ MIN_ROWS = 10
 MAX_NAMED = 5
 
 
-def note_of_loud_rows(task: Task, ids: pd.Index | None, *, folds: bool) -> list[str]:
+def note_of_loud_rows(task: Task, ids: pd.Index | None, *, folds: bool) -> list[Note]:
     """Name the rows that hide what all others do to the score, if there are such rows."""
     power = POWERS.get(task.score.name)
     if task.classes is not None or power is None:
@@ -28,11 +29,12 @@ def note_of_loud_rows(task: Task, ids: pd.Index | None, *, folds: bool) -> list[
     if not named:
         return []
     gentler = "; if they are right, score='absolute_error' gives them less weight" if power > 1 else ""
-    return [
+    text = (
         f"{', '.join(named)}: so far from the other numbers that almost all of {task.score.name} comes from there, and "
         f"what other rows do to it is hidden. Check these first; if they are wrong, mend or drop them and value again"
         f"{gentler}."
-    ]
+    )
+    return [Note("targets-dominate", text, score=task.score.name, targets=named)]
 
 
 def _named(what: str, y: Floats, power: int, ids: pd.Index | None) -> list[str]:

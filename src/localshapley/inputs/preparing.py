@@ -31,6 +31,7 @@ from localshapley.inputs.spelling import (
 )
 from localshapley.inputs.tables import distinct
 from localshapley.inputs.texts import MAX_DIRECTIONS, Directions, are_texts
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 MAX_CATEGORIES = 50
@@ -55,14 +56,14 @@ class Prepared:
         `X_test` is None where there are no test rows.
     names : list of str
         The features.
-    steps : list of str
-        What was done, in words.
+    steps : list of Note
+        What was done.
     """
 
     X: Floats
     X_test: Floats | None
     names: list[str]
-    steps: list[str] = field(default_factory=list)
+    steps: list[Note] = field(default_factory=list)
 
 
 @dataclass
@@ -72,7 +73,7 @@ class _Columns:
     numbers: dict[str, list[Spelling]] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    steps: list[str] = field(default_factory=list)
+    steps: list[Note] = field(default_factory=list)
 
     @property
     def names(self) -> list[str]:
@@ -111,7 +112,8 @@ def prepare(
     X_test = transformer.transform(tables[1]) if test is not None else None
     steps = [*_done(train, tables[0], columns), *columns.steps, *_about_words(columns.words, *tables)]
     for line, code in find_sentinels(*(table[list(columns.numbers)] for table in tables)):
-        steps.append(f"{line}; if it stands for a gap, say so (on the command line, --na={code})")
+        text = f"{line}; if it stands for a gap, say so (on the command line, --na={code})"
+        steps.append(Note("gap-code", text, number=code))
     return Prepared(np.asarray(X, dtype=np.float64), X_test, _features(transformer, columns), steps)
 
 
@@ -124,13 +126,14 @@ def _sorted_out(train: pd.DataFrame, test: pd.DataFrame | None, categories: Sequ
         if ways and ways[0].how == "yes or no" and test is not None and name in test.columns:
             ways = [] if len(read_numbers(test[name], ways)[1]) else ways  # a third word is a category like the two
         if column.isna().all():
-            out.steps.append(f"left out {name!r}: it is empty")
+            out.steps.append(Note("column-left-out", f"left out {name!r}: it is empty", column=name))
         elif ways:
             out.numbers[name] = ways
             if pd.api.types.is_integer_dtype(column) and column.is_unique and len(column) > MAX_CATEGORIES:
-                out.steps.append(
+                text = (
                     f"{name!r} is different in every row and was used as a feature; if it names rows, give it as the id"
                 )
+                out.steps.append(Note("column-may-name-rows", text, column=name))
         elif name in categories:
             out.words.append(name)
         else:
@@ -157,11 +160,12 @@ def _sort_words(column: pd.Series, out: _Columns) -> None:
         out.texts.append(str(column.name))
     elif n > max(MAX_CATEGORIES, FREE_TEXT * len(column)):
         described = f"{n:,} different texts in {len(column):,} rows" + (f", {like}" if like else "")
-        out.steps.append(f"left out {column.name!r}: {described}")
+        out.steps.append(Note("column-left-out", f"left out {column.name!r}: {described}", column=column.name))
     else:
         out.words.append(str(column.name))
         if like and n > FEW_CATEGORIES:
-            out.steps.append(f"{column.name!r} used as categories, {like}")
+            text = f"{column.name!r} used as categories, {like}"
+            out.steps.append(Note("numbers-as-categories", text, column=column.name, n_categories=n))
 
 
 def _transformer(columns: _Columns) -> ColumnTransformer:
@@ -190,37 +194,48 @@ def _features(transformer: ColumnTransformer, columns: _Columns) -> list[str]:
     return distinct(features)
 
 
-def _done(train: pd.DataFrame, typed: pd.DataFrame, columns: _Columns) -> list[str]:
+def _done(train: pd.DataFrame, typed: pd.DataFrame, columns: _Columns) -> list[Note]:
     """What was done to the columns that are used."""
     numbers, words, texts = list(columns.numbers), columns.words, columns.texts
     filled = [name for name in numbers if typed[name].isna().any()]
-    done = [f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"] if numbers else []
-    done += [f"gaps in {_listed(filled)} filled with the median"] if filled else []
-    done += [_about_categories(typed[words])] if words else []
+    done = list[Note]()
+    if numbers:
+        text = f"{_columns(numbers)} of numbers scaled to mean 0 and deviation 1"
+        done.append(Note("numbers-scaled", text, n_columns=len(numbers)))
+    if filled:
+        done.append(Note("gaps-filled", f"gaps in {_listed(filled)} filled with the median", columns=filled))
+    if words:
+        done.append(_about_categories(typed[words]))
     if texts:
-        most = f"at most {MAX_DIRECTIONS} numbers for a column"
-        done.append(f"{_listed(texts)} as what the words differ in most, {most}")
+        text = f"{_listed(texts)} as what the words differ in most, at most {MAX_DIRECTIONS} numbers for a column"
+        done.append(Note("texts-as-numbers", text, columns=texts))
     spelt = dict[str, list[str]]()
     for name, ways in columns.numbers.items():
         if not pd.api.types.is_numeric_dtype(train[name]):
             spelt.setdefault(ways[0].how, []).append(name)
-    return done + [f"{_listed(names)} read as numbers ({how})" for how, names in spelt.items() if how]
+    return done + [
+        Note("read-as-numbers", f"{_listed(names)} read as numbers ({how})", columns=names, how=how)
+        for how, names in spelt.items()
+        if how
+    ]
 
 
-def _about_words(words: list[str], train: pd.DataFrame, test: pd.DataFrame | None = None) -> Iterator[str]:
+def _about_words(words: list[str], train: pd.DataFrame, test: pd.DataFrame | None = None) -> Iterator[Note]:
     """What to say of categories that are probably one, and of those that only test rows have."""
     for name in words:
         known = train[name].dropna().unique()
         alike = spelt_alike(known)
         if alike:
-            yield f"{name!r} has {' and '.join(map(repr, alike))}, categories that differ in case or spaces only"
+            text = f"{name!r} has {' and '.join(map(repr, alike))}, categories that differ in case or spaces only"
+            yield Note("categories-alike", text, column=name, categories=alike)
         cells = pd.Series(dtype=object) if test is None else test[name].dropna()
         unknown = ~cells.isin(known)
         if unknown.sum() > MOSTLY_UNKNOWN * len(cells):
-            yield (
+            text = (
                 f"{int(unknown.sum()):,} of {len(cells):,} test rows have a category in {name!r} that no training row "
                 f"has, first {cells[unknown].iloc[0]!r}"
             )
+            yield Note("categories-unseen", text, column=name, n_unseen=int(unknown.sum()), n_tests=len(cells))
 
 
 def _is_text(column: pd.Series) -> bool:
@@ -229,14 +244,14 @@ def _is_text(column: pd.Series) -> bool:
     return not few and are_texts(column)
 
 
-def _about_categories(table: pd.DataFrame) -> str:
+def _about_categories(table: pd.DataFrame) -> Note:
     """How words became features, with the columns of which the rarest had to share one."""
     names, counts = list(table.columns), table.nunique(dropna=False)
     text = f"{_columns(names)} of categories ({_listed(names)}) as one feature for each category"
     merged = [name for name in names if counts[name] > MAX_CATEGORIES]
-    return text + (
-        f", at most {MAX_CATEGORIES} for a column: the rarest of {_listed(merged)} share one" if merged else ""
-    )
+    if merged:
+        text += f", at most {MAX_CATEGORIES} for a column: the rarest of {_listed(merged)} share one"
+    return Note("categories-as-features", text, columns=names, merged=merged)
 
 
 def _typed(table: pd.DataFrame, columns: _Columns, test_name: str | None = None) -> pd.DataFrame:

@@ -148,7 +148,7 @@ class _TextFile:
     """
 
     def __init__(self, path: Path, column: str, encoding: str, sep: str | None) -> None:
-        table, _, self.how = read_text(path, encoding, sep, None, [])
+        table, _, self.how, _ = read_text(path, encoding, sep, None)
         with open_text(path, "rt", encoding=encoding, newline="") as file:
             text = file.read()
         self.mark = "\ufeff" if text.startswith("\ufeff") else ""

@@ -9,6 +9,7 @@ import pandas as pd
 from scipy import sparse
 
 from localshapley.arrays import Floats
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 CODES = (-1, -9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)
@@ -19,11 +20,14 @@ MIN_OTHERS = 10
 """Numbers that tell what is usual in a column, at least."""
 
 
-def notes_on_sentinels(X: Any, X_test: Any = None) -> list[str]:
+def notes_on_sentinels(X: Any, X_test: Any = None) -> list[Note]:
     """Name columns in which a number that usually stands for a gap is far from all others, among training or test rows:
     its distance from the nearest is larger than that between the smallest and the largest of them.
     """
-    return [f"{line}; if it stands for a gap, write NaN in its place." for line, _ in find_sentinels(X, X_test)]
+    return [
+        Note("gap-code", f"{line}; if it stands for a gap, write NaN in its place.", number=code)
+        for line, code in find_sentinels(X, X_test)
+    ]
 
 
 def find_sentinels(X: Any, X_test: Any = None) -> list[tuple[str, int]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,12 @@ NUMBER = re.compile(r"[-+]?[\d.,]*\d[\d.,]*(e[-+]?\d+)?%?", re.IGNORECASE)
 """A cell that a spreadsheet reads as a number."""
 
 
-def read_table(
+def read_table(path: str | Path, encoding: str = "utf-8", **how: Any) -> pd.DataFrame:
+    """Read a table as `read_with_notes` does, without its notes."""
+    return read_with_notes(path, encoding, **how)[0]
+
+
+def read_with_notes(
     path: str | Path,
     encoding: str = "utf-8",
     *,
@@ -42,10 +48,9 @@ def read_table(
     na: str | None = None,
     once: Iterable[str | None] = (),
     ids: str | int | None = None,
-    notes: list[str] | None = None,
     like: pd.DataFrame | None = None,
-) -> pd.DataFrame:
-    """Read a table; errors say in one line what is wrong with a file.
+) -> tuple[pd.DataFrame, list[Note]]:
+    """Read a table, with what the user should know about its file; errors say in one line what is wrong with it.
 
     Parameters
     ----------
@@ -62,21 +67,19 @@ def read_table(
         Columns that may be there only once. Others that share a name become `a`, `a.1`, `a.2`.
     ids : str or int, optional
         Column that names the rows, or its place: of a text file it is read as text, as it is in the file (00319, 1.10).
-    notes : list of str, optional
-        Takes what the user should know about the file.
     like : DataFrame, optional
         The table of training rows, which tells whether there are decimal commas, and which columns hold text.
     """
     path = Path(path)
     kind = kind_of(path)
-    notes = [] if notes is None else notes
+    notes = list[Note]()
     if not path.is_file():
         raise LocalShapleyError(f"{path} is {'a folder' if path.is_dir() else 'not there'}; give the path of a table.")
     if path.stat().st_size == 0:
         raise LocalShapleyError(f"{path} is empty.")
     try:
         if kind in TEXT:
-            table, names, how = read_text(path, encoding, sep, na, notes, ids, like)
+            table, names, how, notes = read_text(path, encoding, sep, na, ids, like)
             table.attrs |= {DECIMAL: ","} if how.get("decimal") == "," else {}
         else:
             table, names = _read_binary(path, kind)
@@ -97,8 +100,7 @@ def read_table(
             f"{path} has {table.shape[0]} rows and {table.shape[1]} columns; nothing can be learnt from it."
         )
     table.columns = distinct([str(name).strip() for name in table.columns])
-    _check_names(path, names, {name.strip() for name in once if name is not None}, notes)
-    return table
+    return table, notes + _check_names(path, names, {name.strip() for name in once if name is not None})
 
 
 def distinct(names: list[str]) -> list[str]:
@@ -118,8 +120,9 @@ def distinct(names: list[str]) -> list[str]:
     return made
 
 
-def _check_names(path: Path, names: list[str], once: set[str], notes: list[str]) -> None:
+def _check_names(path: Path, names: list[str], once: set[str]) -> list[Note]:
     """Refuse names that share one of `once`, which would be taken for features; note others that repeat."""
+    notes = []
     repeated = {name: count for name, count in Counter(map(str.strip, names)).items() if name and count > 1}
     for name, count in repeated.items():
         if name in once:
@@ -127,9 +130,9 @@ def _check_names(path: Path, names: list[str], once: set[str], notes: list[str])
                 f"{path} has the column {name!r} {count} times, and which one is meant is unknown; give each a name of "
                 "its own, or delete the others."
             )
-        notes.append(
-            f"{path.name} has the column {name!r} {count} times; each was used, the later ones as {name}.1, ..."
-        )
+        text = f"{path.name} has the column {name!r} {count} times; each was used, the later ones as {name}.1, ..."
+        notes.append(Note("columns-renamed", text, file=path.name, column=name, count=count))
+    return notes
 
 
 def index_as_columns(table: pd.DataFrame) -> pd.DataFrame:
@@ -207,12 +210,13 @@ def read_text(
     encoding: str,
     sep: str | None,
     na: str | None,
-    notes: list[str],
     ids: str | int | None = None,
     like: pd.DataFrame | None = None,
-) -> tuple[pd.DataFrame, list[str], dict[str, Any]]:
-    """The table, the names in its header as they are, and the arguments of `pandas.read_csv` that it was read with."""
+) -> tuple[pd.DataFrame, list[str], dict[str, Any], list[Note]]:
+    """The table, the names in its header as they are, the arguments of `pandas.read_csv` for it, and notes."""
     import pandas as pd
+
+    notes = []
 
     encoding = "utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding
     if path.suffix.lower() not in PACKED:
@@ -243,17 +247,18 @@ def read_text(
             how["index_col"] = False
             table = pd.read_csv(path, **how)
         else:
-            notes.append(f"lines of {path.name} have more cells than its header; the first were left out as row names")
+            text = f"lines of {path.name} have more cells than its header; the first were left out as row names"
+            notes.append(Note("row-names-left-out", text, file=path.name))
     if separator != "," and "decimal" not in how and _has_decimal_commas(table):
         how["decimal"] = ","
         table = pd.read_csv(path, **how)
-        notes.append(f"{path.name} read with decimal commas")
+        notes.append(Note("decimal-commas", f"{path.name} read with decimal commas", file=path.name))
     names = pd.read_csv(path, **how | {"header": None, "nrows": 1, "dtype": str}).iloc[0].fillna("").tolist()
     del how["converters"]
     for name in as_text:
         if name in table.columns:
             table[name] = table[name].str[1:]
-    return table, names, how
+    return table, names, how, notes
 
 
 def _converters(header: list[list[str]], ids: str | int | None) -> dict[str, Callable[[str], str]]:

@@ -13,6 +13,7 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.inputs.data import Data, as_amounts, encode
 from localshapley.inputs.numbers import LARGEST_SCORE, check_number
+from localshapley.notes import Note
 from localshapley.scores import Score
 
 NOTHING, UNKNOWN = -1, -2
@@ -173,7 +174,7 @@ def make_task(
     seed: int = 0,
     is_sure_alone: bool = True,
     least_classes: int = 2,
-) -> tuple[Task, list[str]]:
+) -> tuple[Task, list[Note]]:
     """Put data and score together; returns the task and what the user should know."""
     check_number("empty", empty, optional=True)
     if not classifies:
@@ -206,7 +207,8 @@ def make_task(
         if none := bool((y_test < 0).all()):
             _check_kinds(classes.tolist()[0], unseen.tolist()[0])
         names = ", ".join(map(repr, unseen.tolist()[:5])) + ", and no others" * none
-        notes.append(f"y_test holds labels that y does not have ({names}); they count as wrong whatever is learnt.")
-        warn(notes[0])
+        text = f"y_test holds labels that y does not have ({names}); they count as wrong whatever is learnt."
+        notes.append(Note("labels-unseen", text, n_labels=len(unseen), labels=unseen[:5]))
+        warn(text)
     chosen = scores.resolve(score, "classifier", (classes, unseen), has_proba)
     return Task(data.X, data.y, data.X_test, y_test, classes, codes, chosen, empty, seed, is_sure_alone), notes

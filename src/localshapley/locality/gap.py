@@ -54,7 +54,7 @@ class LocalityGap:
         The sampled test rows.
     permutations, trainings : int
         What a store held was not trained.
-    notes : list of str
+    notes : list of Note
     tested : str
         What the tests are: ``"test rows"``, ``"test nodes"``, or games of training nodes.
     """
@@ -71,7 +71,7 @@ class LocalityGap:
     tests: Indices
     permutations: int
     trainings: int
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     tested: str = "test rows"
 
     def __repr__(self) -> str:
@@ -161,10 +161,10 @@ def measure_gap(question: Question[L], n_tests: int, budget: int) -> LocalityGap
         executor = Executor(problem.trainer, known, max_seconds=limits.max_seconds, on_interrupt=limits.on_interrupt)
         walks.draw(permutations)
         gains, ended = walks.walk(executor, [walks.everyone, near], permutations, bar)
-        notes = [] if known is None else known.notes
+        notes = list[Note]() if known is None else list(known.notes)
     if ended:
         text = f"only {len(gains)} of {permutations} permutations were walked: {ended}."
-        notes = [*notes, Note("permutations-cut", text, n_walked=len(gains), n_planned=permutations)]
+        notes.append(Note("permutations-cut", text, n_walked=len(gains), n_asked=permutations, ended=ended))
     return summarise(gains[:, 1], gains[:, 0], tests, executor.counts.trainings, problem, notes)
 
 
@@ -202,15 +202,17 @@ class Walks:
         """Draw orders."""
         self.orders = [self._rng.permutation(self.everyone.n_players).astype(np.int32) for _ in range(n)]
 
-    def walk(self, executor: Executor, graphs: Sequence[SupportGraph], n: int, bar: Progress) -> tuple[Floats, str]:
+    def walk(
+        self, executor: Executor, graphs: Sequence[SupportGraph], n: int, bar: Progress
+    ) -> tuple[Floats, Note | None]:
         """See what each player adds as it arrives.
 
         Returns
         -------
         gains : array of shape (n_orders, n_graphs, n_players)
             In the first `n` orders, or fewer where time is up or Ctrl-C ends it; there are two in any case.
-        ended : str
-            What ended it early; empty if nothing did.
+        ended : Note or None
+            What ended it early; None if nothing did.
         """
         gains: list[Floats] = []
         work = self._arrivals(executor, graphs, self.orders[:n], gains)
@@ -267,7 +269,7 @@ def _arriving(graph: SupportGraph, game: int, order: Indices) -> Indices:
 
 
 def summarise(
-    local: Floats, total: Floats, tests: Indices, trainings: int, problem: LocalProblem, notes: Sequence[str] = ()
+    local: Floats, total: Floats, tests: Indices, trainings: int, problem: LocalProblem, notes: Sequence[Note] = ()
 ) -> LocalityGap:
     """The gap between what players add in local and in global games, in the same orders."""
     m = len(local)

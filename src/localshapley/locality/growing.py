@@ -42,7 +42,7 @@ def build_large_enough(question: Question[L]) -> tuple[LocalProblem, Limits]:
     walks = _walks(problem, limits.seed, most)
     if walks is None:
         text = f"support='auto' kept {problem.support}: to measure what it misses would take over {most:,} trainings."
-        return _with_note(problem, Note("support-kept", text, n_trainings=most)), limits
+        return _with_note(problem, Note("support-not-grown", text, support=problem.support, trainings=most)), limits
     bar = Progress(limits.progress, None, "finding a support")
     with opened(question.store, problem.contents) as known, announcing_compilation(limits.progress), bar:
         walks.draw(_n_orders(walks, problem, most))
@@ -139,5 +139,5 @@ def note_on_gap(problem: LocalProblem, gap: LocalityGap, reason: str) -> Note:
         f"values' size (± is one standard error; sampling alone: {gap.noise:.2f}; {len(gap.tests)} {gap.tested}, "
         f"{gap.trainings:,} trainings)"
     )
-    figures = {"gap": gap.gap, "stderr": gap.gap_stderr, "noise": gap.noise, "n_trainings": gap.trainings}
-    return Note("support-grown", f"{text}." if gap.enough else f"{text}; {reason}.", **figures)
+    text = f"{text}." if gap.enough else f"{text}; {reason}."
+    return Note("locality-gap", text, support=problem.support, gap=gap.gap, stderr=gap.gap_stderr, enough=gap.enough)

@@ -18,6 +18,7 @@ from localshapley.arrays import Floats, Singles, scattered
 from localshapley.coalitions.batch import Batch, Receiver, Schedule
 from localshapley.games import SupportGraph
 from localshapley.models.trainer import Trained, Trainer, Work
+from localshapley.notes import Note
 from localshapley.stopping import Look, Rule
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 
 FEW_MET = 0.5
 """If supports hold no more than this share of the players, the others' columns, which are 0, are not computed."""
-GLOBAL_NOTE = "the game is global: all rows play for every test row."
+GLOBAL_NOTE = Note("game-global", "the game is global: all rows play for every test row.")
+EVERY_SUBSET = Note("exact", "every subset trained")
+"""What ends a run that has nothing left to train."""
 
 
 class CoalitionScorer(Protocol):
@@ -121,7 +124,7 @@ class Run(ABC):
         What the progress bar says.
     kernels : tuple of str
         The kernels that it calls, at most: what there is to compile before its first use on a machine.
-    complete : str
+    complete : Note
         What ended the run, if nothing was sampled.
     """
 
@@ -136,7 +139,7 @@ class Run(ABC):
     least_is_bound: bool = False
     doing: str = "training coalitions"
     kernels: tuple[str, ...] = ()
-    complete: str = "every subset trained"
+    complete: Note = EVERY_SUBSET
 
     @property
     def least_look(self) -> int:
@@ -170,9 +173,9 @@ class Run(ABC):
         return self.distinct
 
     @property
-    def ended(self) -> str:
-        """Why there is no further round; empty if the budget is the reason."""
-        return ""
+    def ended(self) -> Note | None:
+        """Why there is no further round; None if the budget is the reason."""
+        return None
 
     @property
     def can_look(self) -> bool:
@@ -225,7 +228,7 @@ class Run(ABC):
         return None
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What a reader of the values should know."""
         return []
 

@@ -13,6 +13,7 @@ from localshapley.games import SupportGraph
 from localshapley.methods.base import FEW_MET, Certain, CoalitionScorer, Method
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Counts, Parts, Solver, Work
+from localshapley.notes import Note
 from localshapley.wording import counted, in_words
 
 CLASSES_PER_SECOND = 1e7
@@ -86,7 +87,8 @@ class ClosedFormRun(Certain):
         self.graph, self._solver, self.total = graph, solver, classes
         self._by_test = np.empty(len(graph.N[1]))
         subsets = sum(2 ** int(n) for n in graph.support_sizes)
-        self.complete = f"{in_words(classes)} equivalence classes cover all {in_words(subsets)} coalitions"
+        text = f"{in_words(classes)} equivalence classes cover all {in_words(subsets)} coalitions"
+        self.complete = Note("closed-form", text, classes=classes)
 
     def train(self) -> Work:
         """Nothing is trained: classes are scored."""
@@ -133,7 +135,7 @@ class PartsRun(Certain):
     def __init__(self, graph: SupportGraph, parts: Parts) -> None:
         self.graph, self._parts = graph, parts
         self.total = parts.n_parts
-        self.complete = f"{counted(parts.n_parts, 'tree')} in closed form"
+        self.complete = Note("closed-form", f"{counted(parts.n_parts, 'tree')} in closed form", trees=parts.n_parts)
 
     @property
     def distinct(self) -> int:
@@ -160,8 +162,9 @@ class PartsRun(Certain):
         return None if bundles is None else self._parts.by_bundle(bundles)[None]
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Whether anything was not counted."""
         if not self.graph.sizes_are_bounds:
             return []
-        return ["leaves are so large that the sizes of supports and the numbers of test rows are upper bounds."]
+        text = "leaves are so large that the sizes of supports and the numbers of test rows are upper bounds."
+        return [Note("sizes-are-bounds", text)]

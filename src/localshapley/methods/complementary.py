@@ -20,6 +20,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds, Rounds
+from localshapley.notes import Note
 
 MAX_CELLS = 2**26
 """Maximum number of pairs of a player and a size, over all games."""
@@ -154,13 +155,13 @@ class Pairs(Rounds):
         )
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """How many pairs of a player and a size have no draw."""
         empty, cells = sum(c.n_empty for c in self._cells), int((self.graph.sizes * (self.graph.sizes - 1)).sum())
         if not empty:
             return super().notes
-        return [
-            *super().notes,
+        text = (
             f"{empty:,} of {cells:,} pairs of a player and a coalition size have no draw: other players' means are "
-            "used instead, and the values are biased.",
-        ]
+            "used instead, and the values are biased."
+        )
+        return [*super().notes, Note("sizes-not-drawn", text, n_empty=empty, n_pairs=cells)]

@@ -13,6 +13,7 @@ from localshapley.methods.base import GLOBAL_NOTE, Certain, CoalitionScorer, Met
 from localshapley.methods.enumeration import MAX_SUBSETS, refuse_if_too_large
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class LeaveOneOutRun(Certain):
     executor : CoalitionScorer
     """
 
-    title, complete = "loo", "every row left out once"
+    title, complete = "loo", Note("all-left-out", "every row left out once")
 
     def __init__(self, graph: SupportGraph, executor: CoalitionScorer) -> None:
         self.graph = graph
@@ -61,9 +62,10 @@ class LeaveOneOutRun(Certain):
         yield from self._executor.feed(self, self)
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What the values are not."""
-        return [GLOBAL_NOTE, "values are what is lost without a row; they are not Shapley values, and do not add up."]
+        text = "values are what is lost without a row; they are not Shapley values, and do not add up."
+        return [GLOBAL_NOTE, Note("not-shapley", text)]
 
     def take(self, size: int) -> Batch | None:
         """The next coalitions, at most `size`."""

@@ -16,6 +16,7 @@ from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.settings import Settings
+from localshapley.notes import Note
 from localshapley.stopping import Look, Rule, hidden
 
 FIRST_DRAWS = 100
@@ -60,9 +61,9 @@ class PivotRun(Collecting):
         self._hits = np.zeros((0, 2), dtype=np.int64)  # by row and half of the draws
 
     @property
-    def ended(self) -> str:
-        """Why there is no further round; empty if the budget is the reason."""
-        return "" if self._found else "no new subsets drawn"
+    def ended(self) -> Note | None:
+        """Why there is no further round; None if the budget is the reason."""
+        return None if self._found else Note("nothing-new-drawn", "no new subsets drawn")
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
         """Draw more subsets for each game, half as many again as before; False if there is no room for more."""

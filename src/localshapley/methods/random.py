@@ -11,6 +11,7 @@ from localshapley.games import SupportGraph
 from localshapley.methods.base import Certain, CoalitionScorer, Method
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Random(Method):
 class RandomRun(Certain):
     """Draws a number for each player."""
 
-    title, complete = "random", "at once"
+    title, complete = "random", Note("at-once", "at once")
 
     def __init__(self, graph: SupportGraph, seed: int) -> None:
         self.graph = graph
@@ -45,6 +46,7 @@ class RandomRun(Certain):
         return self._values
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """A warning that these are not values."""
-        return ["values are random numbers, the floor that any method must beat; they have no standard error."]
+        text = "values are random numbers, the floor that any method must beat; they have no standard error."
+        return [Note("values-random", text)]

@@ -12,6 +12,7 @@ from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 from localshapley.stopping import Look, RelativeError, Rule
 
 
@@ -81,9 +82,10 @@ class Enough(Rule):
         played = float((look.stderr**2).sum()) - self.known
         return played <= allowed and look.unseen**2 <= self.known + allowed
 
-    def reached(self, look: Look) -> str:
+    def reached(self, look: Look) -> Note:
         """The relative error of all values."""
-        return f"relative error {look.relative_error:.3g} (tol {self.tol:g})"
+        error = look.relative_error
+        return Note("target-reached", f"relative error {error:.3g} (tol {self.tol:g})", error=error, tol=self.tol)
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ class RestRun(Run):
         return self._played.planned
 
     @property
-    def ended(self) -> str:
+    def ended(self) -> Note | None:
         """Why there is no further round."""
         return self._played.ended
 
@@ -239,6 +241,6 @@ class RestRun(Run):
         return self._merged(self._played.by_test())[None] if halves is None else halves
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """As of the method."""
         return self._played.notes

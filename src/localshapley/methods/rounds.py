@@ -13,9 +13,10 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists, o
 from localshapley.coalitions.batch import Batch
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.methods.base import GLOBAL_NOTE, CoalitionScorer, Method, Run
+from localshapley.methods.base import EVERY_SUBSET, GLOBAL_NOTE, CoalitionScorer, Method, Run
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 from localshapley.stopping import Look, Rule, hidden
 
 FIRST_DRAWS = 10
@@ -142,7 +143,7 @@ class Rounds(Run):
         return 0
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What a reader of the values should know."""
         return [GLOBAL_NOTE] if self._is_global else []
 
@@ -273,9 +274,9 @@ class Rounds(Run):
         return self.draws > 1
 
     @property
-    def ended(self) -> str:
-        """Why there is no further round; empty if the budget is the reason."""
-        return "" if self.each else "every subset trained"
+    def ended(self) -> Note | None:
+        """Why there is no further round; None if the budget is the reason."""
+        return None if self.each else EVERY_SUBSET
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
         """Begin a round, a tenth more draws than before; False if there is no room for more."""

@@ -21,12 +21,13 @@ from localshapley.estimate.drawn import Drawn
 from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.games import SupportGraph
 from localshapley.inputs.threads import beside
-from localshapley.methods.base import CoalitionScorer, Method, Run
+from localshapley.methods.base import EVERY_SUBSET, CoalitionScorer, Method, Run
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.design import Design, least_draws
 from localshapley.methods.exact import Exact
 from localshapley.methods.settings import Settings
 from localshapley.models.trainer import Work
+from localshapley.notes import Note
 from localshapley.stopping import Look, Rule, hidden_by_game
 
 
@@ -178,9 +179,9 @@ class SampleRun(Collecting):
         yield from self.train()
 
     @property
-    def ended(self) -> str:
-        """Why there is no further round; empty if the budget is the reason."""
-        return "" if self.drawn.leaves_any else "every subset trained"
+    def ended(self) -> Note | None:
+        """Why there is no further round; None if the budget is the reason."""
+        return None if self.drawn.leaves_any else EVERY_SUBSET
 
     def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
         """Draw the next round, at most `left` new subsets; False if that is not worth it."""

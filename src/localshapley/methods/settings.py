@@ -13,6 +13,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.games import SupportGraph
 from localshapley.inputs.numbers import check_flag, check_number, check_whole
 from localshapley.methods.base import CoalitionScorer, Method
+from localshapley.notes import Note
 from localshapley.progress import ProgressSetting
 from localshapley.stopping import RelativeError, Rule, Seconds
 
@@ -61,9 +62,10 @@ class Settings:
             )
 
     @property
-    def spent(self) -> str:
+    def spent(self) -> Note:
         """What ends a run that has spent its budget."""
-        return f"budget of {self.budget or 0:,} trainings"
+        budget = self.budget or 0
+        return Note("budget-spent", f"budget of {budget:,} trainings", budget=budget)
 
     def check_room(self, graph: SupportGraph) -> None:
         """Refuse to keep more values than there is memory for, before a run starts."""

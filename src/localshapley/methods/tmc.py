@@ -17,6 +17,7 @@ from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import FIRST_DRAWS, InRounds
 from localshapley.methods.walks import Walks
+from localshapley.notes import Note
 
 
 @dataclass(frozen=True)
@@ -151,9 +152,13 @@ class TruncatedWalks(Walks):
         return int((self._steps() * self.graph.tests_per_game).sum())
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What truncation did."""
         if not self._n_cut:
             return super().notes
-        cut = f"{self._n_cut:,} of {self.draws * self.graph.n_games:,} walks"
-        return [*super().notes, f"{cut} ended early: the values are biased, which the standard errors do not show."]
+        n_walks = self.draws * self.graph.n_games
+        text = (
+            f"{self._n_cut:,} of {n_walks:,} walks ended early: the values are biased, which the standard errors do "
+            "not show."
+        )
+        return [*super().notes, Note("walks-cut", text, n_cut=self._n_cut, n_walks=n_walks)]

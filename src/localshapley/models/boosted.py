@@ -23,6 +23,7 @@ from localshapley.models.compiled import plain
 from localshapley.models.leaves import Grown, Leaves, grouped
 from localshapley.models.recipes import Recipe, margins_of, recipe_of
 from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.notes import Note
 from localshapley.supports.leaf_numbers import leaf_numbers
 
 SMALL_LEAF = 64
@@ -212,7 +213,7 @@ class BoostedTrainer(Trainer):
         self._n_threads = threads_for(n_jobs)
         self.leaves = Leaves(list(growths), task.X.shape[0], task.X_test.shape[0], self._n_threads)
         self.n_parts = self.leaves.n_trees
-        self.note = _note(growths)
+        self.training_notes = _notes(growths)
         self._starts = np.zeros(task.X_test.shape[0])
         for grown in growths:
             self._starts[grown.test_numbers] = grown.starts
@@ -323,16 +324,18 @@ def _n_nodes(n_rows: int) -> tuple[int, int]:
     return 32 + int(np.ceil(8 * np.log2(n_rows / SMALL_LEAF))), 5
 
 
-def _note(growths: list[Boosted]) -> str:
+def _notes(growths: list[Boosted]) -> tuple[Note, ...]:
     """Where refilled leaves differ from those of the model, and what the score is."""
     found = []
     if growths[0].recipe.loss == "squared":
-        found.append(
+        text = (
             "the squared error is counted tree by tree, with the trees before it as all rows have filled them, so that "
             "it is a sum over the trees; values add up to what all rows gain."
         )
+        found.append(Note("scored-by-tree", text))
     if len(growths[0].recipe.start) > 1:
-        found.append("the margin is that of the true class over the best of the others in the model of all rows.")
+        text = "the margin is that of the true class over the best of the others in the model of all rows."
+        found.append(Note("margin-over-best", text))
     worst = max(grown.deviation for grown in growths)
     if worst > FAR:
         raise InvalidArgumentError(
@@ -341,8 +344,9 @@ def _note(growths: list[Boosted]) -> str:
             "its coalitions trained."
         )
     if worst > CLOSE:
-        found.append(
+        text = (
             f"leaves that are refilled with all rows give margins that differ by up to {worst:.1%} from those of the "
             "model (subsample, early stopping, weights or constraints can be why)."
         )
-    return " ".join(found)
+        found.append(Note("margins-differ", text, share=worst))
+    return tuple(found)

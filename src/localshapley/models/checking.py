@@ -29,6 +29,7 @@ from localshapley.models.pipelines import (
     holds_texts,
     of_column,
 )
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 
@@ -41,7 +42,7 @@ class Checked:
     task : Task
     model : Model
     ids : pandas Index or None
-    told : list of str
+    told : list of Note
         What the user should know, found on the way.
     remarks, digests : callable
         Give what else the user should know about the tables, and what rows are recognised by.
@@ -54,15 +55,15 @@ class Checked:
     task: Task
     model: Model
     ids: pd.Index | None
-    told: list[str]
-    remarks: Callable[[], list[str]]
+    told: list[Note]
+    remarks: Callable[[], list[Note]]
     digests: Callable[[], Digests]
     folds: list[Fold] | None = None
     oob: bool = False
     kept: Ints | None = None
 
     @property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """All that the user should know."""
         return [*self.told, *self.remarks()]
 
@@ -148,5 +149,6 @@ def _without_rare(data: Data) -> tuple[Data, Ints | None]:
     if not rare:
         return data, None
     ids = pd.Index(kept, name="row") if data.ids is None else data.ids[kept]
-    note = f"left out {counted(len(rare), 'row')} whose class no other row has: {named(rare)}."
+    text = f"left out {counted(len(rare), 'row')} whose class no other row has: {named(rare)}."
+    note = Note("rare-classes-left-out", text, n_rows=len(rare), classes=rare[:5])
     return replace(data, X=_safe_indexing(data.X, kept), y=data.y[kept], ids=ids, notes=[*data.notes, note]), kept

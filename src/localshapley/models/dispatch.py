@@ -18,6 +18,7 @@ from localshapley.models.model import Model
 from localshapley.models.network import without_skorch
 from localshapley.models.pipelines import peel
 from localshapley.models.trainer import Trainer
+from localshapley.notes import Note
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
 """Environment variable; 0 trains every model with scikit-learn's fit."""
@@ -57,19 +58,20 @@ _HOME = {
 _REGISTERED: dict[type, type[CompiledTrainer]] = {}
 
 
-def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[str]]:
+def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[Note]]:
     """The model behind the `model` argument (a name, an estimator or a model), and what the user should know.
 
     A name stands for a regressor where the labels are amounts.
     """
-    notes = []
+    notes = list[Note]()
     if isinstance(model, str):
         amounts = are_amounts(labels)
         if amounts and labels.dtype.kind in "iu":
-            notes.append(
+            text = (
                 "y holds so many different whole numbers that they are treated as amounts, and predicted by a "
                 "regressor; give a classifier instead of a name if they are classes."
             )
+            notes.append(Note("labels-are-amounts", text))
         model = find_named(model, regression=amounts or model == "ridge")
     if not isinstance(model, Model):
         model, more = without_skorch(model)
@@ -121,9 +123,9 @@ class Automatic(Model):
         if usable:
             return kind(self.estimator, task, n_jobs)
         asis = Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
-        asis.note = (
-            f"{type(self.estimator).__name__} uses scikit-learn's fit instead of compiled code: {usable.reason}."
-        )
+        name = type(self.estimator).__name__
+        text = f"{name} uses scikit-learn's fit instead of compiled code: {usable.reason}."
+        asis.training_notes = (Note("not-compiled", text, model=name, reason=usable.reason),)
         return asis
 
 

@@ -26,6 +26,7 @@ from localshapley.models.leaves import Grown, Leaves
 from localshapley.models.model import Model
 from localshapley.models.recipes import family_of
 from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     from localshapley.kernels.leaves import LeafLabels
@@ -153,7 +154,7 @@ class FixedTrainer(Trainer):
     def __init__(self, estimator: Any, task: Task, growths: list[Grown], n_jobs: int | None = None) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (fixed)"
         self.is_random = has_random_state(estimator)
-        self.note = _note(final_step(estimator), task)
+        self.training_notes = _notes(final_step(estimator), task)
         n_threads = threads_for(n_jobs)
         n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
         self.leaves = Leaves(growths, n_rows, n_tests, n_threads)
@@ -219,18 +220,22 @@ class FixedTrainer(Trainer):
         return out
 
 
-def _note(final: Any, task: Task) -> str:
+def _notes(final: Any, task: Task) -> tuple[Note, ...]:
     """Where refilled leaves differ from those of scikit-learn."""
     found = []
     if getattr(final, "class_weight", None) is not None:
-        found.append("class_weight shapes the trees, but their leaves are refilled with plain shares of the classes.")
+        text = "class_weight shapes the trees, but their leaves are refilled with plain shares of the classes."
+        found.append(Note("leaves-refilled", text, setting="class_weight"))
     if getattr(final, "monotonic_cst", None) is not None:
-        found.append("monotonic_cst shapes the trees, but refilled leaves need not keep to it.")
+        text = "monotonic_cst shapes the trees, but refilled leaves need not keep to it."
+        found.append(Note("leaves-refilled", text, setting="monotonic_cst"))
     if final.criterion == "absolute_error":
-        found.append("criterion='absolute_error' shapes the trees, but their leaves are refilled with means.")
+        text = "criterion='absolute_error' shapes the trees, but their leaves are refilled with means."
+        found.append(Note("leaves-refilled", text, setting="criterion"))
     if task.classes is None and isinstance(final, FORESTS):
-        found.append("the forest is scored tree by tree: its squared error is the mean of the errors of its trees.")
-    return " ".join(found)
+        text = "the forest is scored tree by tree: its squared error is the mean of the errors of its trees."
+        found.append(Note("scored-by-tree", text))
+    return tuple(found)
 
 
 def leaf_labels(task: Task, weights: Floats) -> LeafLabels:

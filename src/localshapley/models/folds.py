@@ -61,7 +61,8 @@ class FoldsTrainer(Trainer):
 
     def __init__(self, trainers: Sequence[Trainer], folds: Sequence[Fold], order: Ints, task: Task) -> None:
         first = trainers[0]
-        self.name, self.n_jobs, self.batch_size, self.note = first.name, first.n_jobs, first.batch_size, first.note
+        self.name, self.n_jobs, self.batch_size = first.name, first.n_jobs, first.batch_size
+        self.training_notes = first.training_notes
         self.is_random, self.if_silent, self.kernels = first.is_random, first.if_silent, first.kernels
         self.faster, self.is_quick, self.reads_order = first.faster, first.is_quick, first.reads_order
         self.may_refuse = first.may_refuse

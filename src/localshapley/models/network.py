@@ -26,6 +26,7 @@ from localshapley.models.compiled import ALL, CompiledTrainer
 from localshapley.models.devices import find_device, one_thread_each, torch_threads
 from localshapley.models.skorch import is_net, settings_of
 from localshapley.models.trainer import Trained
+from localshapley.notes import Note
 
 if TYPE_CHECKING:
     from localshapley.models.networks import Networks
@@ -315,7 +316,7 @@ class NetworkTrainer(CompiledTrainer):
             out[places[there]] = found[:, self._columns] if found.ndim == 2 else found
 
 
-def without_skorch(estimator: Any) -> tuple[Any, list[str]]:
+def without_skorch(estimator: Any) -> tuple[Any, list[Note]]:
     """The estimator with a net of skorch as a `Network`, and what the user should know.
 
     The net is the estimator itself, the module of a `Network`, or the last step of a pipeline.
@@ -330,10 +331,11 @@ def without_skorch(estimator: Any) -> tuple[Any, list[str]]:
     net = estimator.module if inside else estimator
     own = {name: getattr(estimator, name) for name in ("random_state", "device")} if inside else {"device": net.device}
     network = Network(**{**settings_of(net), **own})
-    return network, [
+    text = (
         f"{type(net).__name__} of skorch was read as {network!r}: coalitions train on all of their rows, without its "
         "callbacks, its train_split and what a subclass has changed."
-    ]
+    )
+    return network, [Note("read-from-skorch", text, net=type(net).__name__, network=repr(network))]
 
 
 def _networks(network: Network, X: AnyArray, targets: AnyArray, n_classes: int, seed: Any) -> Networks:

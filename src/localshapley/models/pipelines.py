@@ -19,6 +19,7 @@ from localshapley.inputs.data import are_numbers, as_array
 from localshapley.inputs.model import about_columns, final_step, on_one_line, rows_in_words, seeded
 from localshapley.inputs.process import caught_warnings
 from localshapley.inputs.task import Task
+from localshapley.notes import Note
 
 
 def peel(estimator: Any) -> tuple[Pipeline | None, Any]:
@@ -128,25 +129,27 @@ def as_table(found: Any) -> Any:
     return found if found.ndim == 2 else found.reshape(len(found), -1)
 
 
-def note_on_steps(before: Pipeline, estimator: Any, *, folds: bool) -> str:
+def note_on_steps(before: Pipeline, estimator: Any, *, folds: bool) -> Note:
     """What a reader of the values should know about the steps."""
     rows = "the training rows of each fold" if folds else "all training rows"
     names = names_of_steps(before)
-    return (
+    text = (
         f"{names} before {type(final_step(estimator)).__name__} {'were' if ' and ' in names else 'was'} fitted once, "
         f"on {rows}; models.Refit(pipeline) fits every step on every coalition."
     )
+    return Note("steps-fitted-once", text, steps=names, in_folds=folds)
 
 
-def warning_on_labels(before: Pipeline, task: Task) -> str:
-    """What to say of steps that read labels; empty if none does."""
+def warning_on_labels(before: Pipeline, task: Task) -> Note | None:
+    """What to say of steps that read labels; None if none does."""
     readers = steps_that_read_labels(before, task)
     if not readers:
-        return ""
-    return (
+        return None
+    text = (
         f"{' and '.join(readers)} in the pipeline learns from labels: fitted once on all rows, it tells every "
         "coalition about labels of rows that it does not hold. models.Refit(pipeline) fits it on every coalition."
     )
+    return Note("steps-read-labels", text, steps=readers)
 
 
 class TextColumn(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -15,6 +15,7 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.bundles import Bundles
 from localshapley.coalitions.batch import Coalitions
 from localshapley.games import SupportGraph
+from localshapley.notes import Note
 from localshapley.wording import counted
 
 
@@ -139,7 +140,7 @@ class Trainer(ABC):
         Whether a training takes so little time that a sampled run had better train more than compute more.
     may_refuse : bool
         Whether the model may refuse rows for other reasons than their number, so that it is tried on all of them first.
-    note : str
+    training_notes : tuple of Note
         What the user should know about how coalitions are trained.
     if_silent : str
         What to do about predictions that are NaN or infinite, where something can be done.
@@ -156,7 +157,7 @@ class Trainer(ABC):
     reads_order: bool = True
     is_quick: bool = False
     may_refuse: bool = True
-    note: str = ""
+    training_notes: tuple[Note, ...] = ()
     if_silent: str = ""
     faster: str = ""
     kernels: tuple[str, ...] = ()
@@ -185,28 +186,34 @@ class Trainer(ABC):
         """A walker that scores each prefix of a permutation from the one before, if model and score allow it."""
         return None
 
-    def notes(self, counts: Counts) -> list[str]:
+    def notes(self, counts: Counts) -> list[Note]:
         """What a reader of the values should know about the training."""
         found = []
         if counts.failed:
-            found.append(
+            text = (
                 f"{counted(counts.failed, 'coalition')} {'was' if counts.failed == 1 else 'were'} too small for the "
                 f"model and {'is' if counts.failed == 1 else 'are'} scored like the empty coalition "
                 f"(first: {counts.first_failure})."
             )
+            found.append(Note("coalitions-too-small", text, n_coalitions=counts.failed, first=counts.first_failure))
         if counts.skipped:
-            found.append(
+            text = (
                 f"{counted(counts.skipped, 'coalition')} failed to train and {'is' if counts.skipped == 1 else 'are'} "
                 f"scored like the empty coalition: the values are biased (first: {counts.first_skipped})."
             )
+            found.append(Note("fits-failed", text, n_coalitions=counts.skipped, first=counts.first_skipped))
         if counts.silent:
             remedy = f"; {self.if_silent}" if self.if_silent else ""
-            found.append(
+            text = (
                 f"{counted(counts.silent, 'prediction')} {'was' if counts.silent == 1 else 'were'} missing, NaN, "
                 f"infinite or too large to be scored, and {'is' if counts.silent == 1 else 'are'} scored like the "
                 f"empty coalition{remedy}."
             )
-        return found + [f"{counted(count, 'fit')} gave a {name}." for name, count in sorted(counts.warnings.items())]
+            found.append(Note("predictions-missing", text, n_predictions=counts.silent))
+        return found + [
+            Note("fits-warned", f"{counted(count, 'fit')} gave a {name}.", n_fits=count, warning=name)
+            for name, count in sorted(counts.warnings.items())
+        ]
 
 
 class Solver(Protocol):

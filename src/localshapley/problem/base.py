@@ -19,6 +19,7 @@ from localshapley.inputs.task import Task
 from localshapley.models.owners import Owners
 from localshapley.models.skill import Skill
 from localshapley.models.trainer import Trainer
+from localshapley.notes import Note, notes_of
 from localshapley.problem.contents import Contents
 from localshapley.supports.base import Space, Support
 from localshapley.valuation.parts import Origin
@@ -64,7 +65,7 @@ class Problem:
     contents: Callable[[], Contents]
     ids: pd.Index | None = None
     unit: str = "row"
-    remarks: Callable[[], Iterable[str]] = tuple
+    remarks: Callable[[], Iterable[Note]] = tuple
     digests: Callable[[], Digests | None] = lambda: None
     judge: Callable[[], Skill | None] = lambda: None
     oob_scores: Callable[[], Floats | None] = lambda: None
@@ -72,9 +73,9 @@ class Problem:
     memory: int | None = None
 
     @cached_property
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What a reader of the result should know."""
-        return list(self.remarks())
+        return notes_of(self.remarks())
 
     @cached_property
     def skill(self) -> Skill | None:

@@ -67,7 +67,7 @@ def build_rows(question: Question[Table]) -> RowsProblem:
         X, y, X_test, y_test,
         model=question.model, cv=data.cv, score=question.score, empty=question.empty, seed=limits.seed, rare=data.rare,
     )  # fmt: skip
-    task, folds, told = checked.task, checked.folds, list[str]()
+    task, folds, told = checked.task, checked.folds, list[Note]()
     if checked.kept is not None:
         X, y = _safe_indexing(X, checked.kept), _safe_indexing(y, checked.kept)
         owners = None if owners is None else _safe_indexing(owners, checked.kept)
@@ -76,7 +76,7 @@ def build_rows(question: Question[Table]) -> RowsProblem:
         told += check_order("owners", owners, "X" if index_of(X) is not None else "y", index_of(X, y))
     need_workers()  # scikit-learn asks joblib how many there are, too
 
-    def remarks() -> list[str]:
+    def remarks() -> list[Note]:
         loud = note_of_loud_rows(task, checked.ids, folds=folds is not None or checked.oob)
         return [*checked.notes, *notes_on_copies(checked, X, X_test, y_test), *loud, *told]
 
@@ -109,11 +109,11 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
     """The same problem with owners as the players."""
     folds = problem.folds
     allowed = fold_of_test = None
-    note = "an owner joins a coalition with all of its rows."
+    text = "an owner joins a coalition with all of its rows."
     if folds is not None:
         allowed = np.array([np.isin(np.arange(len(owners.of_row)), train) for train, _ in folds])
         fold_of_test = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])[order_of_tests(folds)]
-        note = "an owner joins a coalition with all of its rows that are outside the test row's fold."
+        text = "an owner joins a coalition with all of its rows that are outside the test row's fold."
 
     def contents() -> Contents:
         found = problem.contents()._replace(rows_of=owners.rows_of)
@@ -126,7 +126,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         contents=contents,
         ids=owners.names,
         unit="owner",
-        remarks=lambda: [*problem.notes, Note("owners-whole", note)],
+        remarks=lambda: [*problem.notes, Note("owners-play", text, in_folds=folds is not None)],
         judge=lambda: problem.skill,
         digests=lambda: None,
         oob_scores=lambda: None,

@@ -20,8 +20,8 @@ from localshapley.inputs.model import final_step
 from localshapley.inputs.task import Task
 from localshapley.notes import Note
 from localshapley.problem.references import (
+    JUDGED_ON_SAMPLE,
     MAX_PREDICTED,
-    SAMPLED,
     Trial,
     holds_neighbours,
     is_sampled,
@@ -64,12 +64,12 @@ class Searched:
 
     space: Space
     of_tests: list[Indices]
-    notes: list[Note]
+    notes: Sequence[Note] = ()
     trial: Trial | None = None
 
 
 @dataclass(frozen=True)
-class Supports:
+class FoundSupports:
     """The support of every test row, where they come from, and what was found part by part."""
 
     source: Support
@@ -86,7 +86,7 @@ def find_supports(
     progress: ProgressSetting,
     *,
     train: bool,
-) -> Supports:
+) -> FoundSupports:
     """Find the support of every test row, by the support that was given or the one that belongs to the model.
 
     Reference models are trained where supports read them, and with `train` in any case, so that data which the model
@@ -117,8 +117,8 @@ def _search(
     where = f", {task.fold}" if task.fold else ""
     doing = f"finding supports of {len(task.y_test):,} test rows among {len(task.y):,} rows{where}"
     with telling(progress, doing), showing(progress):
-        found, notes = source.search(space)
-    return Searched(space, found, notes, trial)
+        found = source.search(space)
+    return Searched(space, found.of_tests, found.notes, trial)
 
 
 def chosen(
@@ -127,7 +127,7 @@ def chosen(
     searched: Sequence[Searched],
     folds: list[Fold] | None,
     notes: Sequence[Note],
-) -> Supports:
+) -> FoundSupports:
     """The supports that were found or, if that which belongs to the model leaves most test rows without any row, the
     nearest rows.
 
@@ -135,10 +135,10 @@ def chosen(
     lists that say so themselves are taken at their word.
     """
     for part in searched:
-        notes = [*notes, *(note for note in part.notes if note not in notes)]
+        notes = [*notes, *part.notes]
     of_tests = searched[0].of_tests if folds is None else of_all_rows([part.of_tests for part in searched], folds)
     n_tests, n_empty = len(of_tests), list(map(len, of_tests)).count(0)
-    found = Supports(source, of_tests, searched, notes)
+    found = FoundSupports(source, of_tests, searched, notes)
     if given is not None and n_empty == n_tests and not isinstance(given, Given):
         raise InvalidArgumentError(f"support {given!r} says nothing: {notes_on_empty(found)[0]}")
     if given is not None or n_empty <= MOST_EMPTY * n_tests:
@@ -149,6 +149,7 @@ def chosen(
         f"model, so {NEAREST} was used, the nearest rows. locality_gap() estimates what they miss.",
         n_empty=n_empty,
         n_tests=n_tests,
+        support=repr(NEAREST),
     )
     warn(note)
     nearest = [replace(part, of_tests=NEAREST(part.space), notes=[]) for part in searched]
@@ -171,7 +172,7 @@ def support_for(estimator: Any, given: Support | None) -> tuple[Support, list[No
     return support, [] if induced else [note]
 
 
-def trials_of(found: Supports, parts: Sequence[Part], estimator: Any, progress: ProgressSetting) -> list[Trial]:
+def trials_of(found: FoundSupports, parts: Sequence[Part], estimator: Any, progress: ProgressSetting) -> list[Trial]:
     """What reference models predict, which are trained now where supports did not need them."""
     most, trials = -(-MAX_PREDICTED // len(parts)), list[Trial]()
     for part, searched in zip(parts, found.parts, strict=True):
@@ -186,12 +187,12 @@ def trials_of(found: Supports, parts: Sequence[Part], estimator: Any, progress: 
     return trials
 
 
-def notes_on_samples(found: Supports, parts: Sequence[Part], estimator: Any) -> list[Note]:
+def notes_on_samples(found: FoundSupports, parts: Sequence[Part], estimator: Any) -> list[Note]:
     """Whether reference models are trained on samples of the rows."""
-    return [SAMPLED] if any(is_sampled(found.source, part.task, estimator) for part in parts) else []
+    return [JUDGED_ON_SAMPLE] if any(is_sampled(found.source, part.task, estimator) for part in parts) else []
 
 
-def notes_on_empty(found: Supports) -> list[Note]:
+def notes_on_empty(found: FoundSupports) -> list[Note]:
     """How many test rows have an empty support, and a larger one that reaches them all: one that was looked at."""
     n_empty, n_tests = list(map(len, found.of_tests)).count(0), len(found.of_tests)
     if not n_empty:

@@ -30,7 +30,7 @@ from localshapley.supports.given import Everything
 
 
 def build_fixed(
-    question: Question[Table], checked: Checked, model: Fixed, remarks: Callable[[], list[str]]
+    question: Question[Table], checked: Checked, model: Fixed, remarks: Callable[[], list[Note]]
 ) -> RowsProblem:
     """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
     support = question.support_given
@@ -65,7 +65,7 @@ def build_fixed(
         support=repr(source),
         contents=contents,
         ids=checked.ids,
-        remarks=lambda: [*remarks(), *told, *([trainer.note] if trainer.note else [])],
+        remarks=lambda: [*remarks(), *told, *trainer.training_notes],
         digests=checked.digests,
         judge=lambda: skill_of(trials, task),
         oob_scores=partial(scores_out_of_bag, trainer, growths[0], checked.task)
@@ -116,7 +116,7 @@ def _grow_out_of_bag(checked: Checked, model: Fixed) -> Growing:
             f"{int(seen.sum())} of {len(rows)} rows are in the bag of every tree and are no test rows; more trees "
             "(n_estimators) would judge them."
         )
-        notes.append(Note("rows-in-every-bag", text, n_rows=int(seen.sum())))
+        notes.append(Note("rows-in-every-bag", text, n_rows=int(seen.sum()), n_rows_in_all=len(rows)))
         task = replace(task, X_test=_safe_indexing(task.X, np.flatnonzero(~seen)), y_test=task.y_test[~seen])
         task = task if task.guesses is None else replace(task, guesses=task.guesses[~seen])
     tests = sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)

@@ -16,9 +16,10 @@ from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
 from localshapley.models.skill import Skill
 from localshapley.models.trainer import Trainer
+from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.contents import Contents, contents_of_folds, contents_of_task
-from localshapley.problem.finding import Part, Supports, notes_on_samples, trials_of
+from localshapley.problem.finding import FoundSupports, Part, notes_on_samples, trials_of
 from localshapley.problem.references import skill_of
 from localshapley.problem.remarks import notes_on_spread
 from localshapley.question import Question, Table
@@ -39,10 +40,10 @@ def make_problem(
     checked: Checked,
     task: Task,
     parts: Sequence[Part],
-    found: Supports,
+    found: FoundSupports,
     trainer: Trainer,
     estimator: Any,
-    remarks: Callable[[], list[str]],
+    remarks: Callable[[], list[Note]],
     **more: Any,
 ) -> RowsProblem:
     """Put games and trainer together.
@@ -55,7 +56,7 @@ def make_problem(
         Behind the steps that are fitted once, if there are no folds.
     parts : sequence of Part
         Where supports were searched, and the model is judged.
-    found : Supports
+    found : FoundSupports
     trainer : Trainer
     estimator : estimator object
         What coalitions train: the last step.
@@ -74,12 +75,14 @@ def make_problem(
         assert folds is not None
         return contents_of_folds([part.task for part in parts], folds, order_of_tests(folds), task, whole, trainer)
 
-    def all_remarks() -> Iterator[str]:
+    def all_remarks() -> Iterator[Note]:
         yield from remarks()
         yield from notes_on_samples(found, parts, estimator)
         yield from found.notes
         yield from notes_on_spread([part.space for part in found.parts], found.source)
-        yield from filter(None, [note_on_splits(final_step(estimator), graph.support_sizes), trainer.note])
+        if (note := note_on_splits(final_step(estimator), graph.support_sizes)) is not None:
+            yield note
+        yield from trainer.training_notes
 
     def judge() -> Skill | None:
         return skill_of(trials_of(found, parts, estimator, question.limits.progress), parts[0].task)
@@ -93,7 +96,7 @@ def make_problem(
         support=repr(found.source),
         contents=contents,
         ids=checked.ids,
-        remarks=lambda: dict.fromkeys(all_remarks()),  # of folds that say the same, once
+        remarks=all_remarks,
         digests=checked.digests,
         task=task,
         source=found.source,

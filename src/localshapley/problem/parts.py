@@ -33,7 +33,14 @@ from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.finding import Part, Searched, as_rows, chosen, support_for
 from localshapley.problem.making import make_problem, make_trainer
-from localshapley.problem.references import MAX_PREDICTED, MAX_REFERENCE, SAMPLED, skill_of, train_on_rows, try_out
+from localshapley.problem.references import (
+    JUDGED_ON_SAMPLE,
+    MAX_PREDICTED,
+    MAX_REFERENCE,
+    skill_of,
+    train_on_rows,
+    try_out,
+)
 from localshapley.problem.remarks import notes_on_copies
 from localshapley.progress import ProgressSetting
 from localshapley.question import Question, Table
@@ -97,10 +104,10 @@ def build_from_parts(question: Question[Table], parts: Parts, X_test: Any, y_tes
 
     trainer = trainer or make_trainer(question, last, task, judged, checked)
 
-    def remarks() -> list[str]:
+    def remarks() -> list[Note]:
         loud = [] if amounts is None else note_of_loud_rows(replace(rows_alone.task, y=amounts), None, folds=False)
         copies = notes_on_copies(rows_alone, raw, X_test, y_test)
-        return [*told, *loud, *checked.notes, *copies, *([SAMPLED] if parts.n_rows > MAX_REFERENCE else [])]
+        return [*told, *loud, *checked.notes, *copies, *([JUDGED_ON_SAMPLE] if parts.n_rows > MAX_REFERENCE else [])]
 
     numbered = [np.searchsorted(rows, one).astype(np.int32) for one in found.of_tests]
     return make_problem(

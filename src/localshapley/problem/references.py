@@ -61,8 +61,8 @@ def is_sampled(support: Support, task: Task, estimator: Any) -> bool:
     return len(task.y) > MAX_REFERENCE and is_slow and not reads_reference(support, estimator)
 
 
-SAMPLED = Note(
-    "skill-of-sample",
+JUDGED_ON_SAMPLE = Note(
+    "judged-on-sample",
     f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; "
     "supports and values do not depend on it.",
     n_rows=MAX_REFERENCE,

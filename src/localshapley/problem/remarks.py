@@ -54,7 +54,7 @@ NEIGHBOURS = (
 MACHINES = SVC, SVR, NuSVC, NuSVR, KernelRidge
 
 
-def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[str]:
+def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[Note]:
     """Tell test rows that are copies of training rows, and equal rows with different labels.
 
     The arguments are what the user gave, and what was made of it. Rows that are equal because columns take few values
@@ -83,7 +83,7 @@ def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[
         seen = say_seen_in_folds(group, is_seen_in_folds(group, checked.folds), name, oob=False)
     else:
         seen = say_seen_in_folds(group, shared, name, oob=True)
-    against = ""
+    against = None
     if task.classes is not None:
         labels = task.y if X_test is None else np.concatenate([task.y, np.asarray(y_test).ravel()])
         against = say_contradicted(group, labels, name)
@@ -111,8 +111,8 @@ def notes_on_spread(spaces: Iterable[Space], support: Support) -> list[Note]:
             f"so that the first outweighs the second in every distance that {measures} measures; scale them, such as "
             "with make_pipeline(StandardScaler(), model)."
         )
-        wider, narrower = float(spreads[wide]), float(spreads[narrow])
-        return [Note("scales-differ", text, columns=[wide, narrow], spreads=[wider, narrower])]
+        columns = [space.raw.columns[i] if named else i for i in (wide, narrow)]
+        return [Note("spreads-differ", text, columns=columns, spreads=[spreads[wide], spreads[narrow]])]
     return []
 
 

@@ -26,7 +26,7 @@ from localshapley.wording import kinds, one
 if TYPE_CHECKING:
     from localshapley.tasks import Copies, Curves, Mending
 
-FORMAT = "localshapley report 5"
+FORMAT = "localshapley report 6"
 PAGES = (".html", ".htm")
 """How a report may end."""
 PAGE_SIZE = 25

@@ -25,7 +25,7 @@ MEASURED = 200
 
 def roughly_nearest_rows(
     X: Any, X_test: Any, n: int, metric: Any, metric_params: dict[str, Any] | None
-) -> tuple[list[Indices], Note]:
+) -> tuple[list[Indices], list[Note]]:
     """Most of the `n` rows nearest to each test row, nearest first, with a note that says how many were found.
 
     Rows are put into cells by their nearest of about `√n_rows` centres, and a test row looks into the cells whose
@@ -37,22 +37,18 @@ def roughly_nearest_rows(
             "Nearest(approximate=True) searches dense rows by Euclidean distance only; leave approximate out."
         )
     if X.shape[0] < FEWEST_ROWS or n > X.shape[0] * SHARE_SEEN / 4:
-        note = Note(
-            "search-exact", "approximate=True was not needed: supports were searched exactly, which is as fast here."
-        )
-        return list(nearest_by_products(X, X_test, min(n, len(X))).rows.astype(np.int32)), note
+        text = "approximate=True was not needed: supports were searched exactly, which is as fast here."
+        rows = nearest_by_products(X, X_test, min(n, len(X))).rows
+        return list(rows.astype(np.int32)), [Note("searched-exactly", text)]
     found = _in_cells(X, X_test, n)
     some = sample_of(len(X_test), MEASURED)
     exact = nearest_by_products(X, X_test[some], n).rows
     hits = (found[some][:, :, None] == exact[:, None, :]).any(axis=2).mean()
-    note = Note(
-        "search-approximate",
+    text = (
         f"supports were searched approximately: {100 * hits:.1f} % of the nearest rows were found (measured on "
-        f"{len(some):,} test rows).",
-        found=float(hits),
-        n_tests=len(some),
+        f"{len(some):,} test rows)."
     )
-    return list(found.astype(np.int32)), note
+    return list(found.astype(np.int32)), [Note("searched-approximately", text, share_found=hits, n_tests=len(some))]
 
 
 def _in_cells(X: AnyArray, X_test: AnyArray, n: int) -> AnyArray:

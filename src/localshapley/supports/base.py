@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -53,6 +53,13 @@ class Space:
         return (self.X, self.X_test) if self.frames is None else self.frames
 
 
+class Supports(NamedTuple):
+    """What a support found: the rows of every test row, and what a reader of the values should know about them."""
+
+    of_tests: list[Indices]
+    notes: Sequence[Note] = ()
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Support(ABC):
     """A source of locality.
@@ -89,16 +96,17 @@ class Support(ABC):
 
     def __call__(self, space: Space) -> list[Indices]:
         """Find the support of every test row."""
-        return self.search(space)[0]
+        return self.search(space).of_tests
 
-    def search(self, space: Space) -> tuple[list[Indices], list[Note]]:
-        """Find the support of every test row; returns them with what a reader of the values should know about them."""
+    def search(self, space: Space) -> Supports:
+        """Find the support of every test row, with notes on what was found."""
         before = DEVICE.set(self.device)
         try:
-            found, notes = self.find_with_notes(space)
+            found = self.find(space)
         finally:
             DEVICE.reset(before)
-        return found if self.max_size is None else _nearest_first(found, space, self.max_size), notes
+        of_tests, notes = found if isinstance(found, Supports) else Supports(found)
+        return Supports(of_tests if self.max_size is None else _nearest_first(of_tests, space, self.max_size), notes)
 
     def __repr__(self) -> str:
         settings = (
@@ -109,12 +117,8 @@ class Support(ABC):
         return f"{type(self).__name__}({', '.join(settings)})"
 
     @abstractmethod
-    def find(self, space: Space) -> list[Indices]:
-        """Find the support of every test row, before any cap."""
-
-    def find_with_notes(self, space: Space) -> tuple[list[Indices], list[Note]]:
-        """Find them; with notes, for those supports that have something to say of what they found."""
-        return self.find(space), []
+    def find(self, space: Space) -> list[Indices] | Supports:
+        """Find the support of every test row, before any cap; with notes, if there is something to say."""
 
     @abstractmethod
     def larger(self) -> str:

@@ -13,9 +13,8 @@ from localshapley.arrays import Indices
 from localshapley.errors import unknown_name
 from localshapley.inputs.moments import Moments
 from localshapley.inputs.numbers import check_number, check_whole
-from localshapley.notes import Note
 from localshapley.search.approximate import roughly_nearest_rows
-from localshapley.supports.base import Space, Support, check_finite
+from localshapley.supports.base import Space, Support, Supports, check_finite
 from localshapley.supports.parted import PartedRows, nearest_rows, rows_within
 
 
@@ -63,20 +62,15 @@ class Nearest(Support):
         """Unless the search is approximate, which takes an index of all rows."""
         return not self.approximate
 
-    def find(self, space: Space) -> list[Indices]:
+    def find(self, space: Space) -> list[Indices] | Supports:
         """Find the nearest rows of every test row; all rows where there are fewer than `n`."""
-        return self.find_with_notes(space)[0]
-
-    def find_with_notes(self, space: Space) -> tuple[list[Indices], list[Note]]:
-        """Find them; an approximate search says how many it missed."""
         check_finite(space, "supports.Nearest")
         X, X_test = space.X, space.X_test
         if self.standardise:
             X, X_test = _standardised(X, X_test)
         if self.approximate:
-            found, note = roughly_nearest_rows(X, X_test, self.n, self.metric, self.metric_params)
-            return found, [note]
-        return nearest_rows(X, X_test, self.n, self.metric, self.metric_params), []
+            return Supports(*roughly_nearest_rows(X, X_test, self.n, self.metric, self.metric_params))
+        return nearest_rows(X, X_test, self.n, self.metric, self.metric_params)
 
     def larger(self) -> str:
         """A support twice as large."""

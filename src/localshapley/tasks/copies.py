@@ -121,7 +121,7 @@ scores. Leave it out, unless new rows will repeat old ones as often.
     coarse = bool(is_shared(equal).any()) and are_coarse(equal, rows.table)
     found, skipped = _near(rows.table, equal, near)
     joined = _joined(equal, found.pairs)
-    lines = {
+    lines: dict[str, str | None] = {
         **({"copies": _say_coarse(equal)} if coarse else _say_equal(rows, equal)),
         "near": _say_near(rows, equal, joined),
         "outliers": _say_outliers(rows, found),
@@ -250,9 +250,9 @@ def _contradicts(rows: _Rows, group: Ints) -> AnyArray:
     return is_contradicted(group, rows.labels)
 
 
-def _say_equal(rows: _Rows, equal: Ints) -> dict[str, str]:
+def _say_equal(rows: _Rows, equal: Ints) -> dict[str, str | None]:
     """What equal rows amount to: contradictions, leakage, repetitions."""
-    against = ""
+    against = None
     if rows.labels is not None and _contradicts(rows, equal).any():
         against = say_contradicted(equal, rows.labels, rows.name)
     return {

@@ -13,6 +13,7 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.errors import warn
 from localshapley.inputs.columns import count_of, table
 from localshapley.inputs.numbers import check_whole
+from localshapley.notes import Note
 from localshapley.progress import ProgressSetting
 from localshapley.search import nearest_others
 from localshapley.search.scan import showing
@@ -98,7 +99,7 @@ def suspects(
     """
     check_errors(errors)
     X, labels = rows_and_labels(valuation, X, y)
-    preparation: list[str] = []
+    preparation: list[Note] = []
     if X is not None:
         numbers, preparation = table("X", X, len(labels))
         X = filled(numbers)

@@ -13,6 +13,7 @@ from localshapley.bundles import HARDLY, credibility, missing, squares
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.estimate.ranking import Doubt, Ranked
 from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.notes import Note
 from localshapley.valuation.columns import by_value
 from localshapley.wording import kinds
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from localshapley.valuation import Valuation
 
 ERRORS = ("all", "draws")
-ADVICE = "more draws would not help; more test rows would."
+CODES = ("tests-larger-error", "draws-larger-error", "target-missed")
+"""Notes on errors, which are made anew where errors change."""
 HELP = "a larger budget, or more time, helps."
 MUCH, MOST_SHARE = 0.5, 10.0
 """Of the size of the values: an error that leaves little of them, and the largest that is told as a number."""
@@ -117,7 +119,7 @@ def summary(v: Valuation) -> str:
     ]
     sentences = [in_words(v), f"Errors of all values together, relative to their size: {', '.join(parts) or 'none'}"]
     sentences.append(_not_known(v))
-    sentences += [note for note in v.notes if note.startswith("locality gap")]
+    sentences += [note for note in v.notes if note.code == "locality-gap"]
     sentences += larger_error(v.values, v.stderr, v.spread_tests)
     return "\n".join(f"{s[0].upper()}{s[1:]}".removesuffix(".") + "." for s in sentences if s)
 
@@ -127,7 +129,7 @@ def _not_known(v: Valuation) -> str:
     return "" if v.spread_tests is not None else f"How much values depend on which {which} were there is not known"
 
 
-def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:
+def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[Note]:
     """A note where values are sampled, and either test rows or draws are so much of the error that one should know."""
     size, by_draws = float(np.linalg.norm(values)), float(np.linalg.norm(stderr))
     if not by_draws:
@@ -135,12 +137,14 @@ def larger_error(values: Floats, stderr: Floats, spread_tests: Singles | None) -
     size = size or 1e-100
     by_tests = 0.0 if spread_tests is None else float(np.sqrt(squares(spread_tests).sum()))
     if by_draws <= HARDLY * by_tests:
-        return [
+        text = (
             f"the choice of test rows is the larger error ({100 * by_tests / size:.0f} % of the size of the values; "
-            f"the draws: {100 * by_draws / size:.0f} %): {ADVICE}"
-        ]
+            f"the draws: {100 * by_draws / size:.0f} %): more draws would not help; more test rows would."
+        )
+        return [Note("tests-larger-error", text, by_tests=by_tests / size, by_draws=by_draws / size)]
     if by_draws > max(by_tests, MUCH * size):
-        return [f"the draws are off by {_share(by_draws / size)} the size of the values: {HELP}"]
+        text = f"the draws are off by {_share(by_draws / size)} the size of the values: {HELP}"
+        return [Note("draws-larger-error", text, by_tests=by_tests / size, by_draws=by_draws / size)]
     return []
 
 
@@ -149,22 +153,18 @@ def _share(error: float) -> str:
     return f"{100 * error:.0f} % of" if error < MOST_SHARE else "many times"
 
 
-def is_about_errors(note: str) -> bool:
-    """Whether a note is one of `errors_of_run`."""
-    return note.startswith(("the choice of test rows is", "the draws are off by", "the run ended before its target"))
-
-
-def errors_of_run(look: Look, rule: Rule | None, spread_tests: Singles | None) -> list[str]:
+def errors_of_run(look: Look, rule: Rule | None, spread_tests: Singles | None) -> list[Note]:
     """The same of a run, and where it ended before its target."""
     aim = None if rule is None else rule.aim
     return errors_against(aim, look.values, look.stderr, spread_tests)
 
 
-def errors_against(aim: float | None, values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[str]:
+def errors_against(aim: float | None, values: Floats, stderr: Floats, spread_tests: Singles | None) -> list[Note]:
     """Notes about values whose relative error by the draws was to be `aim`."""
     notes, found = larger_error(values, stderr, spread_tests), relative(stderr, values)
     if aim is None or found <= aim:
         return notes
     missed = f"the draws are off by {_share(found)} the size of the values, not by {100 * aim:.3g} %"
-    by_tests = [note for note in notes if note.endswith(ADVICE)]
-    return [f"the run ended before its target: {missed}{'.' if by_tests else f': {HELP}'}", *by_tests]
+    by_tests = [note for note in notes if note.code == "tests-larger-error"]
+    text = f"the run ended before its target: {missed}{'.' if by_tests else f': {HELP}'}"
+    return [Note("target-missed", text, error=found, tol=aim), *by_tests]

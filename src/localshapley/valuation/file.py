@@ -18,7 +18,7 @@ import numpy as np
 
 from localshapley.arrays import Singles
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, warn
-from localshapley.valuation.reading import COLUMNS, FORMAT, UNCHECKED, fields_of
+from localshapley.valuation.reading import COLUMNS, FORMAT, fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ def read(path: str | Path) -> dict[str, Any]:
     try:
         is_sealed = _is_sealed(content)
         fields = fields_of(pa.BufferReader(content))
-        if not is_sealed and UNCHECKED not in fields["notes"]:
+        if not is_sealed and all(note.code != "rows-not-checked" for note in fields["notes"]):
             raise ValueError("its checksum is missing")
         return fields
     except LocalShapleyError:
@@ -104,9 +104,11 @@ def _table(v: Valuation) -> pa.Table:
 
 
 def _header(v: Valuation, names: list[Any]) -> dict[str, Any]:
-    texts = ("method", "model", "score", "support", "stopped", "notes", "unit", "is_random", "chosen")
+    texts = ("method", "model", "score", "support", "unit", "is_random", "chosen")
     return {
         "format": FORMAT,
+        "stopped": v.stopped.to_dict(),
+        "notes": [note.to_dict() for note in v.notes],
         "cost": asdict(v.cost),
         "levels": None if v.counted is None else {k: _as_text(n) for k, n in asdict(v.counted).items()},
         "skill": None if v.skill is None else asdict(v.skill),

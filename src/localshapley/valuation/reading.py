@@ -17,16 +17,22 @@ from localshapley.coalitions.exact import Levels
 from localshapley.inputs.digests import Digests
 from localshapley.inputs.memory import check_memory
 from localshapley.models.skill import Skill
+from localshapley.notes import Note, note_of
 from localshapley.valuation.parts import Cost, History, Origin, Record
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-FORMAT = "localshapley valuation 2"
+FORMAT = "localshapley valuation 3"
+SECOND_FORMAT = "localshapley valuation 2"
+"""The same with notes that are sentences alone."""
 FIRST_FORMAT = "localshapley valuation 1"
-"""The same without checksum and digests."""
-UNCHECKED = "saved by an earlier version: whether a table holds the rows that were valued could not be checked."
+"""That without checksum and digests."""
+UNCHECKED = Note(
+    "rows-not-checked",
+    "saved by an earlier version: whether a table holds the rows that were valued could not be checked.",
+)
 """The note of a valuation in the first format."""
 LISTS = (
     "tests",
@@ -108,26 +114,29 @@ def _text(meta: dict[bytes, bytes], name: bytes) -> str:
 
 def _header(found: Any) -> dict[str, Any]:
     """Texts, cost and counts, with what older versions did not write."""
-    if not isinstance(found, dict) or found.get("format") not in (FORMAT, FIRST_FORMAT):
+    if not isinstance(found, dict) or found.get("format") not in (FORMAT, SECOND_FORMAT, FIRST_FORMAT):
         raise ValueError(f"no {FORMAT!r} header")
-    texts = {name: found.get(name) for name in ("method", "model", "score", "support", "stopped")}
+    texts = {name: found.get(name) for name in ("method", "model", "score", "support")}
     texts |= {"unit": found.get("unit", "row"), "chosen": found.get("chosen", "")}
     for name, text in texts.items():
         _require(isinstance(text, str), name, "a text", text)
     _require(texts["unit"] in UNITS, "unit", f"one of {UNITS}", texts["unit"])
     notes: Any = found.get("notes")
     is_random = found.get("is_random", False)
-    _require(_are_texts(notes), "notes", "a list of texts", notes)
+    are_notes = isinstance(notes, list) and all(map(_is_note, notes))
+    _require(are_notes, "notes", "a list of texts with their codes", notes)
+    _require(_is_note(found.get("stopped")), "stopped", "a text with its code", found.get("stopped"))
     _require(isinstance(is_random, bool), "is_random", "true or false", is_random)
     columns, names = found.get("columns"), found.get("names")
     _require(columns is None or _are_texts(columns), "columns", "a list of texts", columns)
     _require(names is None or _are_texts([n for n in names if n is not None]), "names", "a list of texts", names)
     among = found.get("among")
     _require(among is None or (isinstance(among, int) and 0 < among < 2**31), "among", "a number of rows", among)
-    older = [UNCHECKED] if found["format"] == FIRST_FORMAT and UNCHECKED not in notes else []
+    older = [UNCHECKED] if found["format"] == FIRST_FORMAT else []
     return {
         **texts,
-        "notes": notes + older,
+        "stopped": note_of(found["stopped"]),
+        "notes": [*map(note_of, notes), *older],
         "is_random": is_random,
         "cost": _cost(found.get("cost")),
         "counted": None if found.get("levels") is None else _levels(found["levels"]),
@@ -163,6 +172,14 @@ def _are_rows(ids: pd.Index | None, among: int) -> bool:
         return False
     rows = ids.to_numpy()
     return bool(rows[0] >= 0 and rows[-1] < among and (np.diff(rows) > 0).all())
+
+
+def _is_note(found: Any) -> bool:
+    """Whether it is a note as `Note.to_dict` describes it, or a sentence, as earlier versions wrote it."""
+    if not isinstance(found, dict):
+        return isinstance(found, str)
+    texts = found.get("code"), found.get("text")
+    return found.keys() == {"code", "text", "data"} and _are_texts(list(texts)) and isinstance(found["data"], dict)
 
 
 def _are_texts(found: Any) -> bool:

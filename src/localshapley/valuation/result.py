@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +19,7 @@ from localshapley.inputs.digests import Digests
 from localshapley.inputs.numbers import as_numbers, check_whole
 from localshapley.inputs.tables import index_as_columns
 from localshapley.models.skill import Skill
+from localshapley.notes import Note, note_of, notes_of, plain
 from localshapley.valuation.columns import by_value
 from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
@@ -47,10 +48,10 @@ class Valuation:
     n_tests : array of shape (n_rows,)
         Number of test rows that the row can matter to.
     method, model, score, support : str
-    stopped : str
+    stopped : Note
         What ended the run, and what was reached.
-    notes : list of str
-        What a reader of the values should know.
+    notes : list of Note
+        What a reader of the values should know. Notes read as sentences, and have a `code` and `data`.
     per_test : sparse array of shape (n_tests, n_rows) or None
         `φ_z(v_t)`, if it was asked for.
     ids : pandas Index or None
@@ -102,8 +103,8 @@ class Valuation:
     model: str
     score: str
     support: str
-    stopped: str
-    notes: list[str] = field(default_factory=list)
+    stopped: Note
+    notes: list[Note] = field(default_factory=list)
     per_test: sparse.csr_array | None = None
     ids: pd.Index | None = None
     origin: Origin | None = None
@@ -123,6 +124,8 @@ class Valuation:
     record: Record | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "stopped", note_of(self.stopped))
+        object.__setattr__(self, "notes", notes_of(self.notes))
         for name in ("values", "stderr"):
             object.__setattr__(self, name, as_numbers(name, getattr(self, name)))
         n = len(self.values)
@@ -252,6 +255,25 @@ class Valuation:
         except ModuleNotFoundError:
             raise LocalShapleyError("to_polars() needs polars: pip install polars.") from None
         return pl.from_pandas(index_as_columns(self.to_frame()))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The values and what is known about them, as JSON can hold it; notes have their codes and data.
+
+        Examples
+        --------
+        >>> import localshapley as ls
+        >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
+        >>> found = ls.value(X, y, X_test, y_test, model="knn").to_dict()
+        >>> found["stopped"]["code"], found["columns"]["n_tests"][:3]
+        ('closed-form', [3, 1, 4])
+        """
+        names = ("unit", "model", "score", "support", "method", "chosen", "stopped", "notes", "relative_error", "among")
+        parts = {"cost": self.cost, "skill": self.skill, "record": self.record}
+        found = {name: getattr(self, name) for name in names}
+        found |= {name: None if part is None else asdict(part) for name, part in parts.items()}
+        found |= {"support_sizes": self.support_sizes}
+        found |= {"columns": index_as_columns(self.to_frame()).to_dict("list")}
+        return plain(found)  # type: ignore[no-any-return]
 
     def top(self, n: int = 10) -> pd.DataFrame:
         """The `n` most valuable rows, best first."""

@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles, singles
-from localshapley.valuation.errors import errors_against, is_about_errors
+from localshapley.notes import Note
+from localshapley.valuation.errors import CODES, errors_against
 from localshapley.valuation.parts import Cost
 
 if TYPE_CHECKING:
@@ -25,15 +26,16 @@ def mean_over_seeds(runs: list[Valuation], aim: float | None = None) -> Valuatio
     values = np.mean([run.values for run in runs], axis=0)
     variance = np.mean([run.stderr**2 for run in runs], axis=0)
     stderr, spread_tests = np.sqrt(variance / n), _of_tests(runs)
-    notes = [note for note in first.notes if not is_about_errors(note)]
+    notes = [note for note in first.notes if note.code not in CODES]
     notes += errors_against(aim, values, stderr, spread_tests)
-    notes.append(f"values are means over {n} seeds of the model.")
+    notes.append(Note("means-over-seeds", f"values are means over {n} seeds of the model.", n_seeds=n))
+    ended = first.stopped
     return replace(
         first,
         values=values,
         stderr=stderr,
         cost=_total([run.cost for run in runs]),
-        stopped=f"{first.stopped}, for each of {n} seeds" if first.stopped else "",
+        stopped=Note(ended.code, f"{ended}, for each of {n} seeds", **{**ended.data, "n_seeds": n}) if ended else ended,
         notes=notes,
         per_test=_mean_matrix(runs),
         origin=None,

@@ -23,7 +23,8 @@ class How(Section):
         return {
             "facts": _facts(context.valuation) | _record(context.valuation.record),
             "preparation": [str(line) for line in context.preparation],
-            "notes": [str(note) for note in context.valuation.notes],
+            "stopped": context.valuation.stopped.to_dict(),
+            "notes": [note.to_dict() for note in context.valuation.notes],
         }
 
 
@@ -42,7 +43,7 @@ def _facts(v: Valuation) -> dict[str, str]:
         f"Support of a {tests[:-1]}": f"{v.support}: {_sizes(v.support_sizes, v.unit)}",
         "Method": v.method,
         "Precision": error,
-        "Stopped": v.stopped,
+        "Stopped": v.stopped.text,
         "Trained by": v.cost.trainer,
         "Trainings": f"{v.cost.trainings:,} in {duration(v.cost.seconds)}",
         "Sum of all values": f"{v.values.sum():.4g}",

@@ -74,35 +74,34 @@ def value(
     >>> v.values.shape
     (75,)
     """
-    return of_all_or_few(_over_seeds(Question.of(Table, locals(), in_parts=True), seeds))
+    question = Question.of(Table, locals(), in_parts=True)
+    return of_all_or_few(_valued(question) if seeds is None else _mean_over_seeds(question, seeds))
 
 
-def _over_seeds(question: Question[Table], seeds: int | None) -> Valuation:
-    """Value with the seed of a question or, where several are asked for, with it and those after it."""
+def _mean_over_seeds(question: Question[Table], seeds: int) -> Valuation:
+    """Value with the seed of a question and those after it."""
     question = of_one_seed(question, seeds)
-    first = _valued(question, seeds)
-    if seeds is None:
-        return first
     limits, model = question.limits, unseeded(question.model)
     others = [replace(limits, seed=limits.seed + i, watch=Stopwatch()) for i in range(1, seeds)]
-    runs = [first, *(_valued(replace(question, limits=other, model=model), seeds) for other in others)]
+    runs = [_valued(question, seeds)]
+    runs += [_valued(replace(question, limits=other, model=model), seeds) for other in others]
     return mean_over_seeds(runs, None if limits.rule is None else limits.rule.aim)
 
 
-def _valued(question: Question[Table], seeds: int | None) -> Valuation:
+def _valued(question: Question[Table], seeds: int | None = None) -> Valuation:
+    """Value with one seed, which may be one of several."""
     problem, limits = build_large_enough(question)
     assert isinstance(problem, RowsProblem)
-    problem.check_seeds(seeds)
+    if seeds is not None:
+        problem.check_seeds(seeds)
     return solve(problem, limits, question.store, origin=problem.origin if limits.per_test else None)
 
 
-def of_one_seed(question: Question[D], seeds: int | None) -> Question[D]:
+def of_one_seed(question: Question[D], seeds: int) -> Question[D]:
     """The question for one of several seeds, which share the budget and the time."""
-    check_whole("seeds", seeds, least=2, optional=True)
+    check_whole("seeds", seeds, least=2)
     limits = question.limits
     budget, max_seconds = limits.budget, limits.max_seconds
-    if seeds is None:
-        return question
     if budget is not None and budget < seeds:
         raise InvalidArgumentError(
             f"budget={budget:,} is too small: {seeds} seeds share it. Give a larger budget, or fewer seeds."

@@ -209,18 +209,18 @@ def plan(
     >>> p.levels.subset_centric, p.chosen
     (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
-    question = of_one_seed(Question.of(Table, locals(), in_parts=True, store=None), seeds)
-    problem, limits = build_large_enough(question)
-    problem.check_seeds(seeds)
-    graph, executor, of_seeds = problem.graph, Executor(problem.trainer), list[Note]()
+    question, of_seeds = Question.of(Table, locals(), in_parts=True, store=None), list[Note]()
+    problem, limits = build_large_enough(question if seeds is None else of_one_seed(question, seeds))
+    if seeds is not None:
+        problem.check_seeds(seeds)
+        of_seeds.append(Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))
+    graph, executor = problem.graph, Executor(problem.trainer)
     limits.check_room(graph)
     with announcing_compilation(progress):
         run = limits.method.start(graph, executor, limits)
         levels = count_levels(graph, seed=seed)
         seconds = executor.pace(graph, seed)
         target = until_target(run, graph, executor, limits)
-    if seeds is not None:
-        of_seeds.append(Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
     longest = max(longest, 0.0 if target is None or target.seconds is None else target.seconds)
     return Plan(

@@ -32,8 +32,8 @@ def check_answer(X: Any, labels: AnyArray, y: Any) -> None:
     labels : array of shape (n_rows,)
     y : the labels as the user gave them, maybe with a name
     """
-    equal = [] if sparse.issparse(X) else equal_columns(X, labels)
-    if not equal or not isinstance(X, pd.DataFrame):
+    equal = equal_columns(X, labels) if isinstance(X, pd.DataFrame) else []  # columns of arrays have no names
+    if not equal:
         return
     own, names = _name_of(y), X.columns[equal].tolist()
     if own in names or (own is None and not is_accident(labels, X.shape[1])):

@@ -269,6 +269,9 @@ def are_amounts(y: AnyArray) -> bool:
 def encode(labels: AnyArray, classes: AnyArray) -> tuple[Ints, AnyArray]:
     """Codes of labels; a label that is not a class has code −1, −2, ... and is listed as unseen."""
     position, unseen = dict(zip(classes.tolist(), range(len(classes)), strict=True)), dict[Any, int]()
+    known = list(map(position.get, labels.tolist()))
+    if None not in known:
+        return np.array(known, dtype=np.int64), np.array([], dtype=labels.dtype)
     codes = np.array(
         [position[v] if v in position else unseen.setdefault(v, -1 - len(unseen)) for v in labels.tolist()],
         dtype=np.int64,

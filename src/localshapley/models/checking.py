@@ -86,7 +86,7 @@ def check(
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
     inside = model.estimator if isinstance(model, Model) else model
-    if holds_texts(X) and isinstance(inside, Pipeline):
+    if isinstance(inside, Pipeline) and holds_texts(X):
         X, X_test = as_column(X), as_column(X_test) if holds_texts(X_test) else X_test
         model = of_column(model) if inside is model else type(model)(of_column(inside))
     data = read_data(X, y, X_test, y_test, alone=cv is not None)

@@ -82,9 +82,9 @@ class Problem:
         """How good the reference models are on test rows."""
         return self.judge()
 
-    def check_seeds(self, seeds: int | None) -> None:
+    def check_seeds(self, seeds: int) -> None:
         """Refuse several seeds of a model that does not draw random numbers."""
-        if seeds is not None and not self.trainer.is_random:
+        if not self.trainer.is_random:
             raise InvalidArgumentError(
                 f"seeds={seeds} needs a model that draws random numbers; {self.model} gives the same values with "
                 "every seed. Leave seeds out."

@@ -98,7 +98,9 @@ def find_supports(
             "another support, or X_test and y_test instead of cv."
         )
     source, notes = support_for(estimator, given)
-    searched = [_search(source, part, estimator, progress, -(-MAX_PREDICTED // len(parts)), train) for part in parts]
+    searched, most = list[Searched](), -(-MAX_PREDICTED // len(parts))
+    for part in parts:
+        searched.append(_search(source, part, estimator, progress, most, train))
     return chosen(given, source, searched, folds, notes)
 
 

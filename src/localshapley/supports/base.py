@@ -109,11 +109,10 @@ class Support(ABC):
         return Supports(of_tests if self.max_size is None else _nearest_first(of_tests, space, self.max_size), notes)
 
     def __repr__(self) -> str:
-        settings = (
-            f"{f.name}={getattr(self, f.name)!r}"
-            for f in fields(self)
-            if f.name in ("n", "r") or repr(getattr(self, f.name)) != repr(f.default)
-        )
+        settings = list[str]()
+        for f in fields(self):
+            if f.name in ("n", "r") or repr(getattr(self, f.name)) != repr(f.default):
+                settings.append(f"{f.name}={getattr(self, f.name)!r}")
         return f"{type(self).__name__}({', '.join(settings)})"
 
     @abstractmethod

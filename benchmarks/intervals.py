@@ -83,11 +83,8 @@ def over_set(v: ls.Valuation, by_test: np.ndarray, chosen: np.ndarray) -> ls.Val
     np.add.at(sums, bundles.of_test, own)
     return replace(
         v,
-        values=own.sum(axis=0),
-        spread_tests=bundles.spread(sums[None]),
-        n_tests=(own != 0).sum(axis=0),
-        per_test=None,
-        support_sizes=v.support_sizes[chosen],
+        estimate=replace(v.estimate, values=own.sum(axis=0), spread_tests=bundles.spread(sums[None]), per_test=None),
+        counts=replace(v.counts, support_sizes=v.support_sizes[chosen], n_tests=(own != 0).sum(axis=0)),
     )
 
 

@@ -138,7 +138,7 @@ def papers_games(nodes: Any, mean: bool = False, **settings: Any) -> ls.Valuatio
     adjacency, train = nodes[0], nodes[3]
     near = sparse.csr_array(adjacency).astype(bool) + sparse.eye_array(adjacency.shape[0], dtype=bool, format="csr")
     n_games = (near @ near).tocsr().astype(np.int64)[train][:, train].sum(axis=1)
-    return replace(v, values=v.values / n_games)
+    return replace(v, estimate=replace(v.estimate, values=v.values / n_games))
 
 
 def run_of(work: Callable[..., ls.Valuation], little: dict[str, Any]) -> dict[str, Any]:

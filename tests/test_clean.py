@@ -1,7 +1,6 @@
 """Models that clean their training data first."""
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -27,6 +26,7 @@ from sklearn.utils.estimator_checks import (
 
 import localshapley as ls
 from localshapley.clean import harm
+from made import changed
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_harm_counts_test_rows_and_draws():
     exact = ls.value(*data[:4], model="tree", support=ls.supports.Nearest(8), method="exact", per_test=True)
     by_test = exact.per_test.toarray()
     over_tests = len(by_test) * by_test.var(axis=0, ddof=1)
-    for v in (exact, replace(exact, stderr=np.full(len(exact.values), 0.2))):
+    for v in (exact, changed(exact, stderr=np.full(len(exact.values), 0.2))):
         error = np.sqrt(v.stderr**2 + over_tests)
         expected = np.divide(-v.values, error, out=np.zeros(len(error)), where=error > 0)
         np.testing.assert_allclose(harm(v), expected, atol=1e-6)

@@ -107,11 +107,12 @@ def value_nodes(
     problem, limits = build_large_enough(Question.of(Nodes, locals()))
     assert isinstance(problem, NodesProblem)
     found, reach = solve(problem, limits, store), problem.reach
+    by_test = None if found.per_test is None else sparse.csr_array(problem.scored.T @ found.per_test)
+    n_tests = np.bincount(reach.indices, minlength=reach.shape[1])
     return replace(
         found,
-        support_sizes=np.diff(reach.indptr),
-        n_tests=np.bincount(reach.indices, minlength=reach.shape[1]),
-        per_test=None if found.per_test is None else sparse.csr_array(problem.scored.T @ found.per_test),
+        estimate=replace(found.estimate, per_test=by_test),
+        counts=replace(found.counts, support_sizes=np.diff(reach.indptr), n_tests=n_tests),
     )
 
 

@@ -125,7 +125,7 @@ def update(
     return replace(
         found,
         notes=[*found.notes, *notes],
-        skill=valuation.skill,
+        facts=replace(found.facts, skill=valuation.skill),
         origin=origin,
         stopped=Note("draws-as-before", "as many draws for each test row as before") if is_as_before else found.stopped,
     )

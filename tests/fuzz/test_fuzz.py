@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import pytest
 
 import localshapley as ls
 from fuzz import run
+from made import changed
 
 CASES, PARTS = 300, 10
 EXACT_CASE = 17
@@ -27,7 +27,7 @@ def test_random_cases_are_equal_or_refused_clearly(part):
 
 
 def off(valued):
-    return replace(valued, values=valued.values + 1e-3)
+    return changed(valued, values=valued.values + 1e-3)
 
 
 def failing(valued):

@@ -12,23 +12,17 @@ import pandas as pd
 
 from localshapley.locality import LocalityGap
 from localshapley.report import summarise
-from localshapley.valuation import Cost, Valuation
+from localshapley.valuation import Cost
+from made import made
 
 SCRIPT = "<script>alert(1)</script>"
 
 
 def valuation(values, stderr=None, **fields):
     """A valuation made by hand."""
-    values = np.asarray(values, dtype=float)
+    cost = Cost("t", trainings=5, draws=9, distinct=5, reused=4, trivial=0, seconds=1.0)
     settings = {"method": "auto", "model": "M()", "score": "s", "support": "S()", "stopped": "done"} | fields
-    return Valuation(
-        values=values,
-        stderr=np.zeros(len(values)) if stderr is None else np.asarray(stderr, dtype=float),
-        cost=Cost("t", trainings=5, draws=9, distinct=5, reused=4, trivial=0, seconds=1.0),
-        support_sizes=np.array([2, 3]),
-        n_tests=np.ones(len(values), dtype=np.int64),
-        **settings,
-    )
+    return made(values, stderr, cost=cost, support_sizes=np.array([2, 3]), **settings)
 
 
 def suspects_of(v, n=4):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ import localshapley as ls
 from localshapley.inputs.decisions import COLUMNS
 from localshapley.report import render, summarise, write_report
 from localshapley.tasks import apply, contents
+from made import changed
 from report.parts import SCRIPT, embedded, said, suspects_of, valuation
 
 ODD = 'a,"b"\nc'
@@ -196,11 +196,11 @@ def test_a_new_report_finds_the_choices_of_its_table_and_of_no_other(opening, co
     order = np.random.default_rng(1).permutation(N_ROWS)
     mixed = TABLE.iloc[order]
     v, found = make_suspects()
-    v = replace(v, values=v.values[order], stderr=v.stderr[order], n_tests=v.n_tests[order], ids=mixed.index)
-    again, changed = tmp_path / "again.html", tmp_path / "changed.html"
+    v = changed(v, values=v.values[order], stderr=v.stderr[order], n_tests=v.n_tests[order], ids=mixed.index)
+    again, dosed = tmp_path / "again.html", tmp_path / "changed.html"
     rows = mixed.drop(columns="kind")
     write_report(again, v, rows, y=mixed["kind"], suspects=found.iloc[1:], title="Again")
-    write_report(changed, v, rows.assign(dose=rows["dose"] + 1), y=mixed["kind"], suspects=found)
+    write_report(dosed, v, rows.assign(dose=rows["dose"] + 1), y=mixed["kind"], suspects=found)
     other = opening(again, context)
     assert progress(other) == "0 of 7 decided"  # the row is not in this list, but its decision is not lost
     other.get_by_role("button", name="Keep “sick”").click()
@@ -209,7 +209,7 @@ def test_a_new_report_finds_the_choices_of_its_table_and_of_no_other(opening, co
     assert other.locator(".told").inner_text() == (
         "2 decisions are in decisions.csv, 1 of them on rows that are not in this list."
     )
-    assert progress(opening(changed, context)) == "0 of 8 decided"
+    assert progress(opening(dosed, context)) == "0 of 8 decided"
 
 
 def test_keys_work_in_the_box_alone_and_are_listed(opening, path):
@@ -352,7 +352,7 @@ def test_choices_that_the_browser_cannot_keep_are_said(opening, path, browser):
 def test_numbers_take_no_words(opening, tmp_path):
     v = valuation(np.linspace(-1, 1, 12))
     suspects = suspects_of(v, 3).assign(label=0, suggested=1)
-    v = replace(v, ids=pd.Index(np.arange(12), name="suggested"))  # names of columns that are ours, too
+    v = changed(v, ids=pd.Index(np.arange(12), name="suggested"))  # names of columns that are ours, too
     rows = (
         pd.DataFrame(np.ones((12, 201)), index=v.ids)
         .rename(columns=str)
@@ -411,12 +411,12 @@ class TestData:
         assert [scale is None for _, scale in bench["columns"]] == [False, False, True]
 
     def test_amounts_have_neighbours_of_one_kind_and_a_suggested_number(self):
-        v = replace(valuation(np.linspace(-1, 1, 30)), score="squared_error")
+        v = changed(valuation(np.linspace(-1, 1, 30)), score="squared_error")
         suspects = suspects_of(v, 2).assign(label=[1.5, 2.0], suggested=[2.123456789, 3.0], agreement=np.nan)
         bench = self.bench(v, pd.DataFrame({"x": np.arange(30.0)}), y=np.linspace(0, 9.5, 30), suspects=suspects)
         assert bench["numbers"]
         assert bench["allowed"] == "numbers"
-        v, yes = replace(v, score="accuracy"), {"label": [True, False], "suggested": [False, True]}
+        v, yes = changed(v, score="accuracy"), {"label": [True, False], "suggested": [False, True]}
         flags = self.bench(v, y=np.arange(30) > 9, suspects=suspects.assign(**yes))
         assert (flags["allowed"], flags["labels"]) == ("known", ["True", "False"])
         assert [row[1:3] for row in bench["suspects"]] == [["1.5", "2.12346"], ["2", "3"]]
@@ -439,7 +439,7 @@ class TestData:
 
     def test_rows_without_names_of_their_own_are_only_listed(self):
         v, _ = make_suspects()
-        v = replace(v, ids=pd.Index(["same"] * N_ROWS))
+        v = changed(v, ids=pd.Index(["same"] * N_ROWS))
         part = said("suspects", v, TABLE.drop(columns="kind").to_numpy(), suspects=suspects_of(v))
         assert part["bench"] is None
         assert "decision" not in [column["name"] for column in part["table"]["columns"]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.report import write_report
+from made import changed
 from report.parts import CURVES, OWNERS, SCRIPT, gap_of, suspects_of
 
 pytestmark = pytest.mark.slow
@@ -23,7 +22,7 @@ def valuation():
     arguments = data.X[rows], data.y[rows], data.X_test[:60], data.y_test[:60]
     support = ls.supports.Nearest(10)
     v = ls.value(*arguments, model=DecisionTreeClassifier(), support=support, method="sample", budget=1500)
-    return replace(v, ids=pd.Index([f"p{i}" for i in range(119)] + [SCRIPT], name="patient"))
+    return changed(v, ids=pd.Index([f"p{i}" for i in range(119)] + [SCRIPT], name="patient"))
 
 
 @pytest.fixture(scope="module")

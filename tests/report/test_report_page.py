@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +16,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.report import SECTIONS, Section, charts, render, summarise, write_report
 from localshapley.report.sections import base
 from localshapley.report.tables import as_table, number_column, text_column
+from made import changed
 from report.parts import CURVES, OWNERS, SCRIPT, Outline, embedded, gap_of, suspects_of, valuation
 
 
@@ -143,7 +143,7 @@ def test_sections_and_summary_must_belong_together():
 
 def test_user_text_stays_text_everywhere(exact, iris):
     ids = pd.Index([f"{SCRIPT}{i}" for i in range(len(exact.values))], name=SCRIPT)
-    v = replace(exact, ids=ids, model=SCRIPT, support=SCRIPT, score=SCRIPT, stopped=SCRIPT, notes=[SCRIPT])
+    v = changed(exact, ids=ids, model=SCRIPT, support=SCRIPT, score=SCRIPT, stopped=SCRIPT, notes=[SCRIPT])
     rows = pd.DataFrame({SCRIPT: [SCRIPT] * len(ids), "]]><!--": "--></script>"}, index=ids)
     curves = SimpleNamespace(score=SCRIPT, table=CURVES.table.assign(curve=SCRIPT))
     parts = {"suspects": suspects_of(v).assign(label=SCRIPT), "owners": OWNERS, "curves": curves, "gap": gap_of(v)}

@@ -7,7 +7,6 @@ import re
 import struct
 import zlib
 from base64 import b64decode
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -30,6 +29,7 @@ from localshapley.report.tables import (
     text,
     to_script,
 )
+from made import changed
 from report.parts import Outline, embedded, said, suspects_of, valuation
 
 ODD = [None, np.nan, pd.NaT, pd.NA, "", "x" * 500, "😀" * 100, "مرحبا", "\x00\ud800"]
@@ -157,7 +157,7 @@ def test_rows_may_be_held_by_anything(exact, iris):
 
 
 def test_repeated_ids_and_single_rows(exact):
-    v = replace(exact, ids=pd.Index(["same"] * len(exact.values)))
+    v = changed(exact, ids=pd.Index(["same"] * len(exact.values)))
     suspects = said("suspects", v, np.zeros((len(v.values), 2)), suspects=suspects_of(v))
     assert suspects["table"]["rows"][0][0] == "same"
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
@@ -170,7 +170,7 @@ def test_names_that_are_cut_keep_both_ends_and_have_the_number_of_their_row(exac
     n = len(exact.values)
     paths = pd.Index([f"src/{'very/' * 20}deep/Test{i:03}.java" for i in range(n)], name="path")
     columns = [f"a_{'long_' * 20}name_{i}" for i in range(iris.X.shape[1])]
-    v, rows = replace(exact, ids=paths), pd.DataFrame(iris.X, index=paths, columns=columns)
+    v, rows = changed(exact, ids=paths), pd.DataFrame(iris.X, index=paths, columns=columns)
     found = tasks.suspects(v, iris.y, X=iris.X, n=5)
     sections = summarise(v, rows, y=iris.y, suspects=found, table=rows.iloc[::-1])["sections"]
     row = int(np.argmax(exact.values))

@@ -17,6 +17,7 @@ from localshapley.report.charts import round_step
 from localshapley.report.tables import with_error
 from localshapley.tasks import Mending
 from localshapley.valuation import Skill
+from made import changed
 from report.parts import OWNERS, Outline, embedded, gap_of, said, suspects_of, valuation
 
 
@@ -63,7 +64,7 @@ def test_round_steps_are_round_and_as_many_as_asked(span, n):
 
 
 def test_error_bars_where_sampled_and_words_where_exact(exact, sampled):
-    assert "so there are no error bars" in render(summarise(replace(exact, spread_tests=None)))
+    assert "so there are no error bars" in render(summarise(changed(exact, spread_tests=None)))
     assert "std. error" not in render(summarise(exact))
     assert all("Lines are 95 % intervals" in render(summarise(v)) for v in (exact, sampled))
     assert "std. error" in render(summarise(sampled))
@@ -184,15 +185,15 @@ def test_costs_of_any_size_are_drawn(exact):
 
 
 def test_support_sizes_and_reach_are_counted(exact):
-    summary = summarise(replace(exact, support_sizes=np.array([3, 3, 5, 9])))
+    summary = summarise(changed(exact, support_sizes=np.array([3, 3, 5, 9])))
     supports = summary["sections"]["supports"]
     assert supports["supports"] == {"counts": [2, 0, 1, 0, 0, 0, 1], "edges": [3, 4, 5, 6, 7, 8, 9, 10]}
     assert sum(supports["reach"]["counts"]) == len(exact.values)
-    many = said("supports", replace(exact, support_sizes=np.arange(1000)))["supports"]
+    many = said("supports", changed(exact, support_sizes=np.arange(1000)))["supports"]
     assert len(many["counts"]) <= 40
     assert sum(many["counts"]) == 1000
     assert "<title>3: 2 test rows</title>" in render(summary)
-    assert "Every support has 7 rows" in render(summarise(replace(exact, support_sizes=np.array([7, 7]))))
+    assert "Every support has 7 rows" in render(summarise(changed(exact, support_sizes=np.array([7, 7]))))
 
 
 def test_the_locality_check_says_how_many_rows_it_draws():
@@ -208,7 +209,7 @@ def limits(*arguments, **parts):
 
 
 def test_limits_say_what_applies(exact, sampled):
-    few = replace(exact, support_sizes=exact.support_sizes[:12])
+    few = changed(exact, support_sizes=exact.support_sizes[:12])
     assert any("only 12 test rows" in limit for limit in limits(few))
     assert any("estimates" in limit for limit in limits(sampled))
     assert not any("estimates" in limit for limit in limits(exact))
@@ -221,7 +222,7 @@ def test_limits_say_what_applies(exact, sampled):
 
 @pytest.mark.parametrize("is_random", [False, True])
 def test_random_models_are_told_by_what_they_are_and_not_by_name(exact, is_random):
-    v = replace(exact, model="RandomForestClassifier()", is_random=is_random)
+    v = changed(exact, model="RandomForestClassifier()", is_random=is_random)
     assert any("another seed gives other values" in limit for limit in limits(v)) == is_random
 
 
@@ -244,14 +245,14 @@ MENDING = Mending("accuracy", 0.9, 0.93, 0.01, 0.95, 0.02, 100)
 
 class TestFindings:
     def test_how_good_the_model_is_beside_the_majority(self, exact):
-        page = render(summarise(replace(exact, skill=GOOD)))
+        page = render(summarise(changed(exact, skill=GOOD)))
         assert "gets 90.0\N{NO-BREAK SPACE}% of 100 held-out rows right" in page
         assert "&lt;b&gt;a”, the most frequent label, would get 60.0\N{NO-BREAK SPACE}%." in page
         assert "no clear lead" not in page
-        assert "no clear lead" in render(summarise(replace(exact, skill=replace(GOOD, model=0.62))))
-        assert "held-out rows right" not in render(summarise(replace(exact, skill=None)))
+        assert "no clear lead" in render(summarise(changed(exact, skill=replace(GOOD, model=0.62))))
+        assert "held-out rows right" not in render(summarise(changed(exact, skill=None)))
         numbers = Skill("r2", model=0.4, guess=0.0, stderr=0.1, n_tests=70, constant="the mean")
-        assert "avoids 40.0\N{NO-BREAK SPACE}% of the squared error" in render(summarise(replace(exact, skill=numbers)))
+        assert "avoids 40.0\N{NO-BREAK SPACE}% of the squared error" in render(summarise(changed(exact, skill=numbers)))
 
     def test_what_mending_brings_is_measured_or_estimated(self, exact):
         suspects = suspects_of(exact)
@@ -266,7 +267,7 @@ class TestFindings:
         assert "add up to" not in measured.split("values")[0]
 
     def test_a_change_that_may_be_chance_is_no_gain(self, exact):
-        v, unsure = replace(exact, skill=GOOD), replace(MENDING, dropped=0.91, relabelled=0.92, apart=True)
+        v, unsure = changed(exact, skill=GOOD), replace(MENDING, dropped=0.91, relabelled=0.92, apart=True)
         unsure = replace(unsure, unsuspected=replace(unsure, n_tests=80))
         summary = summarise(v, suspects=suspects_of(v), mending=unsure)
         page = render(json.loads(json.dumps(summary)))
@@ -276,7 +277,7 @@ class TestFindings:
         assert "Expect less" not in page
 
     def test_suspects_by_class_and_owner(self, exact):
-        v = replace(exact, skill=GOOD)
+        v = changed(exact, skill=GOOD)
         y = np.array(["a", "b"] * 60)[: len(v.values)]
         low = v.bottom(4).index
         suspects = suspects_of(v).assign(label=y[low])
@@ -297,7 +298,7 @@ class TestFindings:
         assert extra == {f"column {i}" for i in range(6, 40)} | {"neighbours against"}
 
     def test_cautions_are_told_with_what_to_do(self, exact):
-        v = replace(exact, skill=replace(GOOD, model=0.61))
+        v = changed(exact, skill=replace(GOOD, model=0.61))
         found = said("findings", v, suspects=suspects_of(v))
         assert found["cautions"][0].startswith("The model is no better than a constant guess")
         assert found["advice"][0].startswith("Do not change labels by this list alone.")
@@ -305,13 +306,13 @@ class TestFindings:
 
     def test_a_measured_change_is_no_gain_where_caution_is_due(self, exact):
         for accuracy, n_lines in ((0.9, 1), (0.61, 0)):
-            v = replace(exact, skill=replace(GOOD, model=accuracy))
+            v = changed(exact, skill=replace(GOOD, model=accuracy))
             page = render(summarise(v, suspects=suspects_of(v), mending=MENDING))
             assert page.count("<strong>+5.0 points</strong>") == n_lines
             assert ("Do not read that change as a gain" in page) == (n_lines == 0)
 
     def test_numbers_are_not_called_labels(self, exact):
-        v = replace(exact, score="squared_error", skill=None)
+        v = changed(exact, score="squared_error", skill=None)
         suspects = suspects_of(v).assign(label=1.5, suggested=2.5).drop(columns="agreement")
         found = said("findings", v, y=np.linspace(0, 1, len(v.values)), suspects=suspects, target="price")
         assert found["found"][0] == f"4 of {len(v.values)} numbers in “price” look wrong: these rows do harm."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -21,21 +20,10 @@ import localshapley as ls
 from localshapley import tasks
 from localshapley.tasks.curves import CURVES
 from localshapley.tasks.suspects import neighbours_of
-from localshapley.valuation import Cost, Valuation
 from localshapley.valuation.matching import reordered
+from made import changed, made
 
 X, y, X_test, y_test, _ = ls.datasets.load("iris")
-COST = Cost("none", 0, 0, 0, 0, 0, 0.0)
-
-
-def made(values, stderr=None, **fields):
-    """A valuation of given values."""
-    values = np.asarray(values, dtype=np.float64)
-    n = len(values)
-    stderr = np.zeros(n) if stderr is None else np.asarray(stderr, dtype=np.float64)
-    counts = np.ones(n, dtype=np.int64)
-    about = {"method": "exact", "model": "a model", "score": "accuracy", "support": "given", "stopped": "at the end"}
-    return Valuation(values, stderr, COST, counts[:2], counts, **{**about, **fields})
 
 
 def noisy(n, seed=0, scale=0.1):
@@ -117,7 +105,7 @@ class TestOwners:
         table = tasks.owners(v)
         assert table["share"].round(3).to_dict() == {"y": 100.0, "x": 33.333, "z": -33.333}
         assert tasks.owners(v, ["a", "b", "a"])["value"].to_dict() == {"b": 3.0, "a": 0.0}
-        sampled = tasks.owners(replace(v, stderr=np.full(3, 0.1)))  # without covariances
+        sampled = tasks.owners(changed(v, stderr=np.full(3, 0.1)))  # without covariances
         assert sampled["stderr"].tolist() == [0.1] * 3
         assert sampled["share_stderr"].isna().all()
 
@@ -149,7 +137,7 @@ class TestSelect:
     @pytest.mark.parametrize("errors", ["all", "draws"])
     def test_rows_that_tie_are_chosen_alike_from_a_shuffled_table(self, iris, errors):
         rng = np.random.default_rng(3)
-        tied = replace(iris, values=np.round(iris.values, 1) * (1 + 1e-15 * rng.integers(-1, 2, len(y))))
+        tied = changed(iris, values=np.round(iris.values, 1) * (1 + 1e-15 * rng.integers(-1, 2, len(y))))
         assert len(np.unique(np.round(tied.values, 9))) < 20  # of 105
         shuffled = reordered(tied, order := rng.permutation(len(y)), pd.RangeIndex(len(y)))
         contents = np.column_stack([X, y])
@@ -167,7 +155,7 @@ class TestSelect:
         assert best["p_best"].iloc[-1] >= np.delete(probability, best.index).max()
         size = np.r_[1.0, np.full(29, 0.01)][:, None]
         columns = size * np.random.default_rng(0).choice([-1.0, 1.0], (30, 64)) / 8
-        v = replace(made(np.r_[1.01, np.ones(4), np.zeros(25)]), spread_tests=columns.astype(np.float32))
+        v = changed(made(np.r_[1.01, np.ones(4), np.zeros(25)]), spread_tests=columns.astype(np.float32))
         assert tasks.select(v, 5).index[-1] == 0
         assert tasks.select(v, 5, errors="draws").index[0] == 0
         with pytest.raises(ls.InvalidArgumentError, match="errors"):
@@ -236,7 +224,7 @@ class TestExplain:
         pd.testing.assert_frame_equal(dense, thin)
 
     def test_n_and_names(self, iris):
-        named = replace(iris, ids=pd.Index([f"row {z}" for z in range(105)]))
+        named = changed(iris, ids=pd.Index([f"row {z}" for z in range(105)]))
         table = tasks.explain(named, 0, n=2)
         assert list(table.columns) == ["value", "effect"]
         assert table.index.tolist() == [f"row {z}" for z in tasks.explain(iris, 0).index[:2]]
@@ -270,7 +258,7 @@ class TestExplain:
 
     def test_values_to_each_test_row_are_needed(self, iris):
         with pytest.raises(ls.InvalidArgumentError, match="per_test=True"):
-            tasks.explain(replace(iris, per_test=None), 0)
+            tasks.explain(changed(iris, per_test=None), 0)
 
 
 class TestSuspects:
@@ -345,7 +333,7 @@ class TestSuspects:
             assert [nearness[j] for j in found] == pytest.approx(sorted(nearness.values(), reverse=True)[:3])
 
     def test_the_names_of_the_neighbours_are_those_of_the_table(self, iris):
-        named = replace(iris, ids=pd.Index([f"row {z}" for z in range(105)]))
+        named = changed(iris, ids=pd.Index([f"row {z}" for z in range(105)]))
         plain, table = tasks.suspects(iris, y, X=X, n=9), tasks.suspects(named, y, X=X, n=9)
         assert table["neighbours"].tolist() == [[f"row {j}" for j in rows] for rows in plain["neighbours"]]
 
@@ -383,7 +371,7 @@ class TestSuspects:
 
 @pytest.fixture(scope="module")
 def untied(iris):
-    return replace(iris, values=iris.values + 1e-6 * np.arange(105))
+    return changed(iris, values=iris.values + 1e-6 * np.arange(105))
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from localshapley import tasks
 from localshapley.errors import LocalShapleyWarning
 from localshapley.tasks.witnesses import _by_chance
 from localshapley.valuation import Skill
+from made import changed
 
 GOOD = Skill("accuracy", model=0.9, guess=0.6, stderr=0.02, n_tests=100, constant="a")
 NEAR = replace(GOOD, model=0.63)
@@ -33,7 +34,7 @@ def hundred():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(100, 2)), np.array(["a"] * 80 + ["b"] * 20)
     v = ls.value(X, y, X[:10], y[:10], model="knn", score="accuracy")
-    return replace(v, values=-1 - np.arange(100.0), stderr=np.zeros(100), skill=GOOD), y
+    return changed(v, values=-1 - np.arange(100.0), stderr=np.zeros(100), skill=GOOD), y
 
 
 def test_suspects_are_counted_by_class(hundred):
@@ -68,7 +69,7 @@ def test_suspects_are_counted_by_class(hundred):
 )
 def test_cautions_begin_at_their_thresholds(hundred, skill, rows, words):
     v, y = hundred
-    v = replace(v, skill=skill)
+    v = changed(v, skill=skill)
     cautions = tasks.verdict(v, y, found_among(v, y, list(rows))).cautions
     assert len(cautions) == (words is not None)
     assert all(words in caution for caution in cautions)
@@ -76,7 +77,7 @@ def test_cautions_begin_at_their_thresholds(hundred, skill, rows, words):
 
 def test_rows_that_may_do_no_harm_are_not_counted_for_a_caution(hundred):
     v, y = hundred
-    doubtful = replace(v, stderr=np.full(100, 1000.0))
+    doubtful = changed(v, stderr=np.full(100, 1000.0))
     assert tasks.verdict(doubtful, y, found_among(doubtful, y, list(range(50)))).cautions == []
     agreeing = found_among(v, y, list(range(50))).assign(agreement=0.5)
     assert tasks.verdict(v, y, agreeing).cautions == []
@@ -85,11 +86,11 @@ def test_rows_that_may_do_no_harm_are_not_counted_for_a_caution(hundred):
 def test_the_error_of_the_harm_knows_that_errors_are_correlated(hundred):
     v, y = hundred
     spread = np.random.default_rng(1).normal(size=(100, 64)).astype(np.float32)
-    v = replace(v, spread=spread, stderr=np.linalg.norm(spread, axis=1))
+    v = changed(v, spread=spread, stderr=np.linalg.norm(spread, axis=1))
     found = found_among(v, y, [3, 5, 8])
     expected = np.sqrt((spread @ spread.T)[np.ix_([3, 5, 8], [3, 5, 8])].sum())
     assert tasks.verdict(v, y, found).harm_stderr == pytest.approx(expected, rel=1e-5)
-    assert tasks.verdict(replace(v, spread=None), y, found).harm_stderr == pytest.approx(v.stderr[[3, 5, 8]].sum())
+    assert tasks.verdict(changed(v, spread=None), y, found).harm_stderr == pytest.approx(v.stderr[[3, 5, 8]].sum())
 
 
 def test_labels_that_cannot_be_learnt_are_warned_of():

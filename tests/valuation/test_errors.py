@@ -1,7 +1,5 @@
 """How sure values are: intervals of all errors, and what is said about them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.stats import norm
@@ -13,6 +11,7 @@ import localshapley as ls
 from localshapley.bundles import Bundles, credibility
 from localshapley.valuation.errors import beyond_doubt
 from localshapley.valuation.seeds import mean_over_seeds
+from made import changed
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ class TestInterval:
         assert (high[lonely] > 0).all()
 
     def test_where_test_rows_are_unknown_it_is_that_of_the_draws(self, sampled):
-        older = replace(sampled, spread_tests=None)
+        older = changed(sampled, spread_tests=None)
         np.testing.assert_array_equal(older.interval(), sampled.interval(errors="draws"))
 
     @pytest.mark.parametrize(
@@ -112,7 +111,7 @@ class TestCredibility:
             sums = np.zeros((bundles.n, 200))
             np.add.at(sums, bundles.of_test, by_test)
             parts = {"stderr": np.zeros(200), "n_tests": np.ones(200, int), "spread_tests": bundles.spread(sums[None])}
-            v = replace(exact, values=by_test.sum(axis=0), **parts)
+            v = changed(exact, values=by_test.sum(axis=0), **parts)
             low, high = v.interval()
             truth = size * rate * worth.mean(axis=0)
             held.append(((low <= truth) & (truth <= high)).mean())
@@ -125,7 +124,7 @@ def test_a_row_that_met_one_test_row_is_not_beyond_doubt():
     columns[0, 0] += 1
     values = np.zeros(500)
     values[0] = -1
-    v = replace(ls.value(*ls.datasets.load("iris")[:4], model="knn"), values=values, stderr=np.zeros(500),
+    v = changed(ls.value(*ls.datasets.load("iris")[:4], model="knn"), values=values, stderr=np.zeros(500),
                 n_tests=np.ones(500, int), spread_tests=columns)  # fmt: skip
     assert v.interval()[1][0] < 0  # by what is seen of the others such a row is rare
     assert not beyond_doubt(v)[0][0]
@@ -137,7 +136,7 @@ def test_what_is_said_first(exact):
     assert repr(exact).split("\n")[1] == f"  sure     {line}"
     assert exact.summary().startswith(line)
     assert 0 < sure < n_below
-    positive = replace(exact, values=np.abs(exact.values))
+    positive = changed(exact, values=np.abs(exact.values))
     assert "rows above zero would still be above zero" in positive.summary()
 
 
@@ -147,7 +146,7 @@ def test_the_larger_error_is_named(sampled, exact):
     assert any(said in note for note in sampled.notes)
     assert said in sampled.summary()
     assert not any(said in note for note in exact.notes)
-    rough = replace(sampled, stderr=10 * sampled.stderr + sampled.stderr_tests)
+    rough = changed(sampled, stderr=10 * sampled.stderr + sampled.stderr_tests)
     assert said not in rough.summary()
     assert "he draws are off by" not in sampled.summary()
     assert "The draws are off by" in rough.summary()
@@ -171,12 +170,12 @@ def test_a_run_that_ends_before_its_target_says_so(data):
 
 def test_table_and_file_have_what_is_known(exact, tmp_path):
     assert list(exact.to_frame().columns) == ["value", "stderr", "stderr_tests", "n_tests"]
-    with_seeds = replace(exact, spread_seed=np.ones((len(exact.values), 3), dtype=np.float32))
+    with_seeds = changed(exact, spread_seed=np.ones((len(exact.values), 3), dtype=np.float32))
     assert list(with_seeds.to_frame().columns) == ["value", "stderr", "stderr_tests", "stderr_seed", "n_tests"]
     with_seeds.save(tmp_path / "v.parquet")
     loaded = ls.load(tmp_path / "v.parquet")
     np.testing.assert_array_equal(loaded.interval(), with_seeds.interval())
-    older = replace(exact, spread_tests=None)
+    older = changed(exact, spread_tests=None)
     older.save(tmp_path / "w.parquet")
     assert ls.load(tmp_path / "w.parquet").stderr_tests is None
     assert list(older.to_frame().columns) == ["value", "stderr", "n_tests"]
@@ -206,7 +205,7 @@ def test_it_says_how_many_are_known(exact):
         f"of the first 5 rows, {worst.expected:.1f} are among the true 5 on average; "
         f"{worst.size} rows hold all 5 of them (90 %)"
     )
-    owners = str(replace(exact, unit="owner").among_worst(5, level=0.9))
+    owners = str(changed(exact, unit="owner").among_worst(5, level=0.9))
     assert owners == str(worst).replace("rows", "owners")
 
 
@@ -242,7 +241,7 @@ class TestSeeds:
 
     def test_intervals_have_few_degrees_of_freedom(self, data):
         v = ls.value(*data, model=FOREST, seeds=2)
-        alone = replace(v, spread_tests=None)
+        alone = changed(v, spread_tests=None)
         low, high = alone.interval()
         np.testing.assert_allclose((high - low) / 2, student.ppf(0.975, 1) * v.stderr_seed, rtol=1e-5)
 
@@ -257,7 +256,7 @@ class TestSeeds:
 
     def test_runs_that_differ_by_their_draws_alone_have_no_error_of_the_seed(self, sampled):
         rng = np.random.default_rng(0)
-        runs = [replace(sampled, values=sampled.values + sampled.stderr * noise) for noise in rng.normal(size=(8, 105))]
+        runs = [changed(sampled, values=sampled.values + sampled.stderr * noise) for noise in rng.normal(size=(8, 105))]
         v = mean_over_seeds(runs)
         assert np.sum(v.stderr_seed**2) < 0.6 * np.sum(v.stderr**2)  # what is left is clipped at zero
 

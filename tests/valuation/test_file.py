@@ -16,6 +16,7 @@ import pytest
 import localshapley as ls
 from faults import damaged_valuations as faults
 from localshapley.inputs import memory
+from made import changed
 
 EXACT, SAMPLED = 0, 1
 CASES = [(EXACT, name) for name in (faults.CHANGES | faults.IN_EXACT)] + [(SAMPLED, name) for name in faults.IN_SAMPLED]
@@ -66,7 +67,7 @@ def test_a_file_of_this_format_without_its_checksum_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["value", "tests", "digest", "spread", "n_tests", "history_values"])
 def test_an_index_may_be_named_as_a_column(tmp_path, name):
     v = faults.valuations()[SAMPLED]
-    v = replace(v, ids=v.ids.rename(name))
+    v = changed(v, ids=v.ids.rename(name))
     v.save(tmp_path / "v.parquet")
     back = ls.load(tmp_path / "v.parquet")
     pd.testing.assert_index_equal(back.ids, v.ids)
@@ -118,7 +119,7 @@ def test_the_header_names_the_columns_of_the_table(tmp_path):
 @pytest.mark.parametrize("labels", [[1, "a", 2.5], [(1, 2), (1, 3), "b"]], ids=["kinds", "tuples"])
 def test_labels_without_a_column_of_their_own_are_saved_as_text(tmp_path, labels):
     index = pd.Index(labels, tupleize_cols=False)
-    v = replace(ls.shapley([[0, 1, 2]], lambda coalition, tests: np.full(len(tests), len(coalition))), ids=index)
+    v = changed(ls.shapley([[0, 1, 2]], lambda coalition, tests: np.full(len(tests), len(coalition))), ids=index)
     with pytest.warns(ls.LocalShapleyWarning, match="saved as text"):
         v.save(tmp_path / "v.parquet")
     loaded = ls.load(tmp_path / "v.parquet")

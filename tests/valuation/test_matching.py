@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ import localshapley as ls
 from localshapley.report.page import summarise
 from localshapley.report.rows import Rows
 from localshapley.valuation.matching import find, n_changed_labels
+from made import changed
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X[7], Y[7] = X[3], Y[3]  # rows that are equal
@@ -116,7 +116,7 @@ class TestSameRows:
 
     def test_columns_in_another_order_and_more_of_them(self):
         table = pd.DataFrame(X, columns=list("abcd")).assign(colour=np.where(X[:, 0] > 5, "red", None))
-        with_text = replace(ls.value(X, Y, X_TEST, Y_TEST, model="knn"), digests=ls.valuation.Digests.of(table, Y))
+        with_text = changed(ls.value(X, Y, X_TEST, Y_TEST, model="knn"), digests=ls.valuation.Digests.of(table, Y))
         again = table.assign(other=1)[["other", "colour", "d", "b", "a", "c"]]
         assert (with_text.digests.of_table(again) == with_text.digests.rows).all()
         assert (with_text.digests.of_table(again.rename(columns={"a": "z"})) != with_text.digests.rows).any()

@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 import localshapley as ls
 from localshapley import tasks
 from localshapley.valuation import notebook, plots
+from made import changed
 
 X, y, X_test, y_test, _ = ls.datasets.load("iris")
 
@@ -66,7 +67,7 @@ class TestData:
     @given(st.lists(st.floats(-1e3, 1e3, allow_subnormal=False), min_size=1, max_size=50))
     def test_the_histogram_counts_every_row_once_and_splits_at_zero(self, plain, values):
         sizes = {"stderr": np.zeros(len(values)), "n_tests": np.ones(len(values), int)}
-        v = replace(plain, values=np.array(values), **sizes, spread_tests=None, per_test=None)
+        v = changed(plain, values=np.array(values), **sizes, spread_tests=None, per_test=None)
         data = plots.distribution_data(v)
         assert data["count"].sum() == len(values)
         assert len(data) <= plots.MAX_BINS + 2
@@ -106,13 +107,13 @@ class TestData:
     def test_two_valuations_are_matched_by_name(self, exact):
         names = pd.Index([f"row {z}" for z in range(105)])
         back = np.arange(105)[::-1]
-        here = replace(exact, ids=names)
-        there = replace(exact, values=exact.values[back], stderr=exact.stderr[back], ids=names[back])
+        here = changed(exact, ids=names)
+        there = changed(exact, values=exact.values[back], stderr=exact.stderr[back], ids=names[back])
         data = plots.against_data(here, there)
         assert (data["value"] == data["other"]).all()
         three = {"values": exact.values[:3], "stderr": np.zeros(3), "n_tests": np.ones(3)}
         with pytest.raises(ls.InvalidArgumentError, match="other values 3 rows, this valuation 105"):
-            plots.against_data(exact, replace(exact, **three, spread_tests=None, per_test=None))
+            plots.against_data(exact, changed(exact, **three, spread_tests=None, per_test=None))
 
     def test_curves_by_rows_in_use(self, curves):
         data = plots.curves_data(curves)
@@ -137,7 +138,7 @@ DRAWN = {
 
 class TestPictures:
     def test_what_is_valued_goes_by_its_name(self, exact):
-        title = replace(exact, unit="node").plot.support(4).get_title("left")
+        title = changed(exact, unit="node").plot.support(4).get_title("left")
         assert title.startswith(f"Test node 4: its {exact.support_sizes[4]} nodes, sum ")
 
     @pytest.mark.parametrize("name", DRAWN)
@@ -224,7 +225,7 @@ class TestNotebook:
         assert "Valuation of 105 training rows" in page
 
     def test_names_are_escaped(self, exact):
-        bad = replace(exact, ids=pd.Index(["<script>alert(1)</script>"] * 105), model="<b>model</b>", notes=["a < b"])
+        bad = changed(exact, ids=pd.Index(["<script>alert(1)</script>"] * 105), model="<b>model</b>", notes=["a < b"])
         page = notebook.to_html(bad)
         assert "<script>" not in page
         assert "<b>model" not in page
@@ -249,7 +250,7 @@ class TestNotebook:
             "digests": None,
             "per_test": None,
         }
-        few = replace(exact, values=np.array(values), spread_tests=np.ones((len(values), 2), np.float32), **counts)
+        few = changed(exact, values=np.array(values), spread_tests=np.ones((len(values), 2), np.float32), **counts)
         root = ElementTree.fromstring(notebook.to_html(few))
         assert len(root.findall(".//tbody/tr")) == 2 * min(len(values), notebook.N_SHOWN)
         assert sum(bar.get_height() for bar in few.plot.distribution().patches) == len(values)

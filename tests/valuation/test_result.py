@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
 from localshapley.supports import Given, Nearest
+from made import changed
 
 pytestmark = pytest.mark.quick
 SUPPORTS = [[0, 3, 11], [3, 4], [11, 3, 9, 0], [], [4, 3]]
@@ -137,7 +137,7 @@ def test_rows_with_two_keys_can_be_saved(tmp_path):
 
 def test_a_saved_valuation_knows_whether_its_model_is_random(tmp_path):
     path = tmp_path / "v.parquet"
-    replace(valued(), is_random=True).save(path)
+    changed(valued(), is_random=True).save(path)
     assert ls.load(path).is_random
     table = pq.read_table(path)
     header = json.loads(table.schema.metadata[b"localshapley"])
@@ -261,9 +261,9 @@ def test_parts_that_do_not_fit_are_refused(change, message):
     v = valued(per_test=True)
     assert len(v.values) == 13
     with pytest.raises(ls.InvalidArgumentError, match=message):
-        replace(v, **change)
+        changed(v, **change)
 
 
 def test_values_may_be_lists():
     v = valued()
-    assert replace(v, values=v.values.tolist(), stderr=[0] * len(v.values)).relative_error == 0
+    assert changed(v, values=v.values.tolist(), stderr=[0] * len(v.values)).relative_error == 0

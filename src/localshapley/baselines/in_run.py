@@ -14,7 +14,6 @@ differentiation gives them in one pass, and no gradient of a single row is ever 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -31,7 +30,7 @@ from localshapley.inputs.numbers import check_number, check_whole
 from localshapley.models.devices import find_device
 from localshapley.notes import Note
 from localshapley.progress import Progress, ProgressSetting
-from localshapley.valuation import Cost, Digests, Valuation
+from localshapley.valuation import Cost, Digests, Facts, FinalEstimate, GameCounts, Players, Valuation
 from localshapley.valuation.record import recorded
 
 Params: TypeAlias = dict[str, Tensor]
@@ -190,6 +189,7 @@ def in_run_shapley(
             lambda p: log_losses(outputs(p, test_rows), test_truth).sum(),
             (len(rows), len(test_rows)),
             type(module).__name__,
+            Players(digests=Digests.of(X if sparse.issparse(X) else np.asarray(X), labels)),
             order=order,
             epochs=epochs,
             batch_size=batch_size,
@@ -198,12 +198,11 @@ def in_run_shapley(
             progress=progress,
             notes=notes,
         )
-        return replace(found, digests=Digests.of(X if sparse.issparse(X) else np.asarray(X), labels))
+        return found
     finally:
         module.train(was_training)
 
 
-@recorded
 def value_run(
     owner: str,
     params: Params,
@@ -211,6 +210,7 @@ def value_run(
     test_loss: Callable[[Params], Tensor],
     sizes: tuple[int, int],
     model: str,
+    players: Players,
     *,
     order: int,
     epochs: int,
@@ -240,15 +240,11 @@ def value_run(
     ended = f"after {epochs} epochs; mean test loss from {before:.4g} to {after:.4g}"
     one_run = "the values belong to this one run; another seed gives others, and stderr does not say how different."
     return Valuation(
-        values=values,
-        stderr=np.zeros(n_rows),
+        estimate=FinalEstimate(values, np.zeros(n_rows)),
+        players=players,
+        counts=GameCounts(np.full(n_tests, n_rows), np.full(n_rows, n_tests)),
+        facts=Facts(model, "log_loss", "Everything()", f"in-run, order {order}"),
         cost=Cost("stochastic gradient descent", 1, 0, 0, 0, 0, perf_counter() - started),
-        support_sizes=np.full(n_tests, n_rows),
-        n_tests=np.full(n_rows, n_tests),
-        method=f"in-run, order {order}",
-        model=model,
-        score="log_loss",
-        support="Everything()",
         stopped=Note("epochs-over", ended, epochs=epochs, loss_before=before, loss_after=after),
         notes=[*notes, Note("one-run-only", one_run)],
     )

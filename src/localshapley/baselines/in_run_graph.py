@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from localshapley.inputs.numbers import check_whole
 from localshapley.inputs.process import caught_warnings
 from localshapley.models.devices import find_device
 from localshapley.progress import ProgressSetting
-from localshapley.valuation import Digests, Valuation
+from localshapley.valuation import Digests, Players, Valuation
 from localshapley.valuation.record import recorded
 
 
@@ -81,13 +80,15 @@ def in_run_nodes(
         outputs = mix @ (units @ p["second"]) + p["second_bias"]
         return log_losses(outputs[nodes], truth[nodes])
 
-    found = value_run(
+    digests = Digests.of(features[train], labels[train])
+    return value_run(
         "in_run_nodes",
         _first_weights(features.shape[1], hidden, len(classes), seed, where),
         lambda p, batch: losses(p, train[batch]),
         lambda p: losses(p, test).sum(),
         (len(train), len(test)),
         f"graph convolution network of two layers, {hidden} units",
+        Players(pd.Index(train, name="node"), "node", digests=digests),
         order=order,
         epochs=epochs,
         batch_size=batch_size,
@@ -96,8 +97,6 @@ def in_run_nodes(
         progress=progress,
         notes=notes,
     )
-    digests = Digests.of(features[train], labels[train])
-    return replace(found, ids=pd.Index(train, name="node"), unit="node", digests=digests)
 
 
 def _normalised(edges: sparse.csr_array) -> sparse.csr_array:

@@ -29,7 +29,7 @@ from localshapley.models.compiled import plain
 from localshapley.notes import Note
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.search import within
-from localshapley.valuation import Cost, Valuation
+from localshapley.valuation import Cost, Facts, FinalEstimate, GameCounts, Players, Valuation
 from localshapley.valuation.record import recorded
 
 DOUBT = 1e-12
@@ -239,18 +239,11 @@ def _over_blocks(
             bar.advance(sum(block.stop - block.start for block in some))
     everyone: Ints = np.full(n_tests, n_rows)
     return Valuation(
-        values=values,
-        stderr=np.zeros(n_rows),
+        estimate=FinalEstimate(values, np.zeros(n_rows), spread_tests=bundles.spread(by_bundle[None], squares)),
+        players=Players(checked.ids, digests=checked.digests()),
+        counts=GameCounts(everyone, np.full(n_rows, n_tests)),
+        facts=Facts(model, "confidence", "Everything()", "closed form"),
         cost=Cost(f"{model} (closed form)", 0, 0, 0, 0, 0, watch.seconds, compile_seconds=watch.compile_seconds),
-        support_sizes=everyone,
-        n_tests=np.full(n_rows, n_tests),
-        method="closed form",
-        model=model,
-        score="confidence",
-        support="Everything()",
         stopped=Note("closed-form", "closed form"),
         notes=checked.notes,
-        ids=checked.ids,
-        spread_tests=bundles.spread(by_bundle[None], squares),
-        digests=checked.digests(),
     )

@@ -83,10 +83,9 @@ def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data:
     with telling_what_is_kept(run, output), explaining_preparation(run), comparing_as_given(run, data):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
     valuation = by_command(valuation)
-    if valuation.unit != "row":
-        return data, replace(valuation, digests=None)
     # Of the rows as they are in the file, as how they are prepared depends on all of them. These rows are at hand.
-    return data, replace(valuation, digests=Digests.of(data.rows, data.y, is_joined=True))
+    digests = Digests.of(data.rows, data.y, is_joined=True) if valuation.unit == "row" else None
+    return data, replace(valuation, players=replace(valuation.players, digests=digests))
 
 
 def by_command(valuation: ls.Valuation) -> ls.Valuation:

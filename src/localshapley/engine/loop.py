@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
-from localshapley.arrays import Floats, Singles
+from localshapley.arrays import Floats
 from localshapley.compiling import announcing_compilation, showing_compilation
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import how_to_shorten, start
@@ -20,7 +19,7 @@ from localshapley.notes import Note, notes_of
 from localshapley.problem.base import Problem
 from localshapley.progress import Progress
 from localshapley.stopping import Look
-from localshapley.valuation import Cost, History, Origin, Valuation
+from localshapley.valuation import Cost, Facts, FinalEstimate, GameCounts, History, Origin, Valuation
 from localshapley.valuation.errors import errors_of_run
 from localshapley.valuation.looks import Looks
 
@@ -69,12 +68,8 @@ class RunResult:
     """Games that have been played to their end."""
 
     graph: SupportGraph
-    values: Floats
-    stderr: Floats
-    per_test: sparse.csr_array | None
+    estimate: FinalEstimate
     halves: Floats | None
-    spread: Singles | None
-    spread_tests: Singles | None
     history: History | None
     cost: Cost
     counts: Counts
@@ -99,12 +94,14 @@ class RunResult:
         spread_tests = run.spread_tests()
         return cls(
             graph=graph,
-            values=look.values,
-            stderr=look.stderr,
-            per_test=run.by_test() if settings.per_test else None,
+            estimate=FinalEstimate(
+                look.values,
+                look.stderr,
+                per_test=run.by_test() if settings.per_test else None,
+                spread=run.spread(look.stderr) if look.stderr.any() else None,
+                spread_tests=spread_tests,
+            ),
             halves=run.halves_by_test() if settings.per_test and look.stderr.any() else None,
-            spread=run.spread(look.stderr) if look.stderr.any() else None,
-            spread_tests=spread_tests,
             history=looks.history() if run.samples else None,
             cost=executor.cost(run.distinct),
             counts=executor.counts,
@@ -114,6 +111,16 @@ class RunResult:
             notes=[*notes, *run.notes, *errors_of_run(look, settings.rule, spread_tests)],
         )
 
+    @property
+    def values(self) -> Floats:
+        """The value of each player."""
+        return self.estimate.values
+
+    @property
+    def stderr(self) -> Floats:
+        """Its standard error."""
+        return self.estimate.stderr
+
     def valuation(self, problem: Problem, notes: list[Note], origin: Origin | None = None) -> Valuation:
         """The result, with the description of the problem."""
         if self.counts.silent >= max(self.cost.draws - self.graph.n_tests, 1):  # all but those without any row
@@ -121,30 +128,23 @@ class RunResult:
             notes = [*notes, Note("no-predictions", text)]
             warn(text)
         return Valuation(
-            values=self.values,
-            stderr=self.stderr,
+            estimate=self.estimate,
+            players=problem.players(),
+            counts=GameCounts(self.graph.support_sizes, self.graph.tests_per_player),
+            facts=Facts(
+                problem.model,
+                problem.score,
+                problem.support,
+                self.method,
+                self.chosen,
+                problem.trainer.is_random,
+                problem.judge,
+            ),
             cost=self.cost,
-            support_sizes=self.graph.support_sizes,
-            n_tests=self.graph.tests_per_player,
-            method=self.method,
-            model=problem.model,
-            score=problem.score,
-            support=problem.support,
             stopped=self.stopped,
-            chosen=self.chosen,
             notes=notes_of([*problem.notes, *problem.trainer.notes(self.counts), *notes, *self.notes]),
-            per_test=self.per_test,
-            ids=problem.ids,
-            among=problem.among,
-            spread=self.spread,
-            spread_tests=self.spread_tests,
             history=self.history,
-            unit=problem.unit,
-            is_random=problem.trainer.is_random,
             games=self.graph.listed(),
-            digests=problem.digests(),
-            skill=problem.skill,
-            oob_scores=problem.oob_scores(),
             origin=self._described(origin),
         )
 

@@ -123,7 +123,7 @@ def _sorted_out(train: pd.DataFrame, test: pd.DataFrame | None, categories: Sequ
     for name in train.columns:
         column = train[name]
         ways = [] if name in categories or column.isna().all() else spellings_of(column)
-        if ways and ways[0].how == "yes or no" and test is not None and name in test.columns:
+        if ways and ways[0].is_yes_or_no and test is not None and name in test.columns:
             ways = [] if len(read_numbers(test[name], ways)[1]) else ways  # a third word is a category like the two
         if column.isna().all():
             out.steps.append(Note("column-left-out", f"left out {name!r}: it is empty", column=name))

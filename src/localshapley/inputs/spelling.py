@@ -21,8 +21,6 @@ MARKS = ((",", r"\."), ("[ \u00a0\u202f]", r"\."), ("['\u2019]", r"\."), (r"\.",
 CODES = "USD EUR GBP CHF JPY CNY INR CAD AUD NZD SEK NOK DKK PLN CZK HUF BRL MXN ZAR TRY RUB KRW SGD HKD kr zł Kč"
 CURRENCY = rf"(?:[A-Z]{{0,2}}[$£¥\u20a0-\u20c0]|{'|'.join(CODES.split())})"
 """Signs of currencies, such as $, US$ and €, and their codes."""
-SIGNS = ("per cent", "amounts of money")
-"""Signs that tell numbers from codes."""
 WITH_CURRENCY = re.compile(rf"^[-+]?\s*({CURRENCY})|({CURRENCY})$")
 FIRST_TEXTS, SOME_TEXTS = 100, 1000
 """Texts that tell which ways to write numbers are out of the question, and what most of a column looks like."""
@@ -57,10 +55,16 @@ class Spelling:
         The way in words; empty for plain numbers.
     read : function
         Texts as numbers, NaN where one is written in another way.
+    has_signs : bool
+        Whether there are signs of currencies or of per cent, which tell numbers from codes.
+    is_yes_or_no : bool
+        Whether these are two words for 1 and 0.
     """
 
     how: str
     read: Callable[[pd.Series], Floats]
+    has_signs: bool = False
+    is_yes_or_no: bool = False
 
 
 def spellings_of(column: pd.Series) -> list[Spelling]:
@@ -122,7 +126,7 @@ def few_words(column: pd.Series) -> pd.Series:
     texts = texts_of(column)
     different = texts.drop_duplicates()
     for way in _ways(texts, has_commas(column)):
-        plainly = not way.how or way.how.startswith(SIGNS)  # other marks are as frequent in codes
+        plainly = not way.how or way.has_signs  # other marks are as frequent in codes
         if plainly and np.isnan(way.read(_sample(texts))).mean() < 0.5:
             wrong = texts[texts.isin(different[np.isnan(way.read(different))])]
             if len(wrong) < (1 - MOSTLY) * len(texts):
@@ -185,7 +189,8 @@ def _ways(texts: pd.Series, commas: bool) -> Iterator[Spelling]:
         if len(currencies) < 2:  # euros beside dollars are not amounts of one kind
             way = _marked(*marks, currency="".join(currencies), per_cent=per_cent)
             if np.isnan(way.read(some)).mean() < 0.5:  # else there is no need to look at all of them
-                yield Spelling(_in_words(texts, *marks, bool(currencies), per_cent, commas), way.read)
+                money = bool(currencies)
+                yield Spelling(_in_words(texts, *marks, money, per_cent, commas), way.read, money or per_cent)
     if commas:
         yield PLAIN
 
@@ -196,7 +201,7 @@ def _sample(texts: pd.Series) -> pd.Series:
 
 
 def _in_words(texts: pd.Series, thousands: str, decimal: str, money: bool, per_cent: bool, commas: bool) -> str:
-    signs = [sign for sign, there in zip(SIGNS, (per_cent, money), strict=True) if there]
+    signs = ["per cent"] * per_cent + ["amounts of money"] * money
     if texts.str.contains(rf"\d{thousands}\d{{3}}(?!\d)").any():
         signs.append("dots as thousands separators" if commas else "thousands separators")
     signs += ["decimal commas"] if decimal == "," and not commas and texts.str.contains(",").any() else []
@@ -235,7 +240,7 @@ def _yes_or_no(yes: str, no: str) -> Spelling:
         words = texts.str.casefold()
         return np.where(words == yes, 1.0, np.where(words == no, 0.0, np.nan))
 
-    return Spelling("yes or no", read)
+    return Spelling("yes or no", read, is_yes_or_no=True)
 
 
 def _are_moments(column: pd.Series) -> bool:

@@ -53,7 +53,7 @@ def build_large_enough(question: Question[L]) -> tuple[LocalProblem, Limits]:
 
 
 def _with_note(problem: LocalProblem, note: Note) -> LocalProblem:
-    return replace(problem, remarks=lambda: [*problem.notes, note], judge=lambda: problem.skill)
+    return replace(problem, remarks=lambda: [*problem.notes, note])
 
 
 def _walks(problem: LocalProblem, seed: int, most: int) -> Walks | None:

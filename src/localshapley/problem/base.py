@@ -22,7 +22,7 @@ from localshapley.models.trainer import Trainer
 from localshapley.notes import Note, notes_of
 from localshapley.problem.contents import Contents
 from localshapley.supports.base import Space, Support
-from localshapley.valuation.parts import Origin
+from localshapley.valuation.parts import Origin, Players
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ class Problem:
     digests : callable
         Gives what the rows of the result are recognised by later, if they are rows of a table.
     judge : callable
-        Gives how good the reference models are on test rows; None where there are none.
+        Gives how good the reference models are on test rows, once found out; None where there are none.
     oob_scores : callable
         Gives the scores of the rows out of bag, if they test each other in this way.
     among : int or None
@@ -77,10 +77,9 @@ class Problem:
         """What a reader of the result should know."""
         return notes_of(self.remarks())
 
-    @cached_property
-    def skill(self) -> Skill | None:
-        """How good the reference models are on test rows."""
-        return self.judge()
+    def players(self) -> Players:
+        """Return whose values a result has."""
+        return Players(self.ids, self.unit, self.among, self.digests(), self.oob_scores())
 
     def check_seeds(self, seeds: int) -> None:
         """Refuse several seeds of a model that does not draw random numbers."""

@@ -98,7 +98,7 @@ def build_rows(question: Question[Table]) -> RowsProblem:
         parts = [Part(part, *(_safe_indexing(X, rows) for rows in fold)) for part, fold in pairs]
     # A model that has to be trained on all rows shows what it refuses before it gets a trainer.
     trainer = None if last.may_refuse else make_trainer(question, last, task, parts, checked)
-    train = trainer is None or trainer.may_refuse
+    train = trainer is None or trainer.may_refuse or folds is not None
     found = find_supports(support, parts, last.estimator, folds, limits.progress, train=train)
     trainer = trainer or make_trainer(question, last, task, parts, checked)
     problem = make_problem(question, checked, task, parts, found, trainer, last.estimator, remarks)
@@ -127,7 +127,6 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         ids=owners.names,
         unit="owner",
         remarks=lambda: [*problem.notes, Note("owners-play", text, in_folds=folds is not None)],
-        judge=lambda: problem.skill,
         digests=lambda: None,
         oob_scores=lambda: None,
         owners=owners,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from localshapley.errors import InvalidArgumentError, LocalShapleyError, warn
 from localshapley.inputs.folds import Fold, order_of_tests
 from localshapley.inputs.model import final_step
 from localshapley.inputs.task import Task
+from localshapley.models.skill import Skill
 from localshapley.notes import Note
 from localshapley.problem.references import (
     JUDGED_ON_SAMPLE,
@@ -26,6 +28,7 @@ from localshapley.problem.references import (
     holds_neighbours,
     is_sampled,
     reads_reference,
+    skill_of,
     train_on_rows,
     try_out,
     try_out_near,
@@ -59,13 +62,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Searched:
-    """What was found in a part: where it was searched, the support of each test row, and what the model predicts there,
-    if it had to be trained."""
+    """What was found in a part: where it was searched, the support of each test row, and what the model predicts there.
+
+    There is no trial of a model that could not predict, and None where it has not been asked yet.
+    """
 
     space: Space
     of_tests: list[Indices]
     notes: Sequence[Note] = ()
-    trial: Trial | None = None
+    trials: list[Trial] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,19 +113,20 @@ def _search(
     source: Support, part: Part, estimator: Any, progress: ProgressSetting, n_predicted: int, train: bool
 ) -> Searched:
     """Find the support of every test row of a part."""
-    task, reference, trial = part.task, estimator, None
-    is_one_class = bool(task.fold) and task.codes is not None and bool((task.codes == task.codes[0]).all())
-    if train or is_one_class or reads_reference(source, estimator):  # one class outside a fold is refused by some
-        reference = train_on_rows(source, task, estimator, progress)
+    task, reference, trials = part.task, estimator, None
+    if train or reads_reference(source, estimator):
+        reference, trials = train_on_rows(source, task, estimator, progress), list[Trial]()
         if not holds_neighbours(source, task, estimator):
             with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions
-                trial = try_out(reference, task, n_predicted)
+                trials.append(try_out(reference, task, n_predicted))
     space = _space(reference, part)
     where = f", {task.fold}" if task.fold else ""
     doing = f"finding supports of {len(task.y_test):,} test rows among {len(task.y):,} rows{where}"
     with telling(progress, doing), showing(progress):
         found = source.search(space)
-    return Searched(space, found.of_tests, found.notes, trial)
+    if trials is not None and holds_neighbours(source, task, estimator):
+        trials.append(try_out_near(estimator, task, n_predicted, found.of_tests))
+    return Searched(space, found.of_tests, found.notes, trials)
 
 
 def chosen(
@@ -174,19 +180,25 @@ def support_for(estimator: Any, given: Support | None) -> tuple[Support, list[No
     return support, [] if induced else [note]
 
 
-def trials_of(found: FoundSupports, parts: Sequence[Part], estimator: Any, progress: ProgressSetting) -> list[Trial]:
-    """What reference models predict, which are trained now where supports did not need them."""
-    most, trials = -(-MAX_PREDICTED // len(parts)), list[Trial]()
-    for part, searched in zip(parts, found.parts, strict=True):
-        if searched.trial is not None:
-            trials.append(searched.trial)
-            continue
-        with suppress(LocalShapleyError):
-            if holds_neighbours(found.source, part.task, estimator):
-                trials.append(try_out_near(estimator, part.task, most, searched.of_tests))
-            else:
-                trials.append(try_out(train_on_rows(found.source, part.task, estimator, progress), part.task, most))
-    return trials
+def judge_of(
+    found: FoundSupports, parts: Sequence[Part], task: Task, estimator: Any, progress: ProgressSetting
+) -> Callable[[], Skill | None]:
+    """What finds out how good reference models are, which are trained then where supports did not need them."""
+    if (tried := [part.trials for part in found.parts if part.trials is not None]) and len(tried) == len(parts):
+        return cache(lambda: skill_of([trial for trials in tried for trial in trials], task))
+
+    @cache
+    def judge() -> Skill | None:
+        most, trials = -(-MAX_PREDICTED // len(parts)), list[Trial]()
+        for part, searched in zip(parts, found.parts, strict=True):
+            with suppress(LocalShapleyError):
+                if holds_neighbours(found.source, part.task, estimator):
+                    trials.append(try_out_near(estimator, part.task, most, searched.of_tests))
+                else:
+                    trials.append(try_out(train_on_rows(found.source, part.task, estimator, progress), part.task, most))
+        return skill_of(trials, task)
+
+    return judge
 
 
 def notes_on_samples(found: FoundSupports, parts: Sequence[Part], estimator: Any) -> list[Note]:

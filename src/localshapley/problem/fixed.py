@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
 from typing import TypeAlias
 
@@ -67,7 +67,7 @@ def build_fixed(
         ids=checked.ids,
         remarks=lambda: [*remarks(), *told, *trainer.training_notes],
         digests=checked.digests,
-        judge=lambda: skill_of(trials, task),
+        judge=cache(lambda: skill_of(trials, task)),
         oob_scores=partial(scores_out_of_bag, trainer, growths[0], checked.task)
         if checked.oob and isinstance(trainer, FixedTrainer)
         else lambda: None,

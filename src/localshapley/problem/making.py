@@ -14,13 +14,11 @@ from localshapley.inputs.task import Task
 from localshapley.models.checking import Checked
 from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
-from localshapley.models.skill import Skill
 from localshapley.models.trainer import Trainer
 from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.contents import Contents, contents_of_folds, contents_of_task
-from localshapley.problem.finding import FoundSupports, Part, notes_on_samples, trials_of
-from localshapley.problem.references import skill_of
+from localshapley.problem.finding import FoundSupports, Part, judge_of, notes_on_samples
 from localshapley.problem.remarks import notes_on_spread
 from localshapley.question import Question, Table
 
@@ -84,10 +82,7 @@ def make_problem(
             yield note
         yield from trainer.training_notes
 
-    def judge() -> Skill | None:
-        return skill_of(trials_of(found, parts, estimator, question.limits.progress), parts[0].task)
-
-    fields: dict[str, Any] = {"judge": judge, **more}
+    judge = more.pop("judge", None) or judge_of(found, parts, task, estimator, question.limits.progress)
     return RowsProblem(
         graph=graph,
         trainer=trainer,
@@ -103,5 +98,6 @@ def make_problem(
         estimator=whole,
         folds=folds,
         spaces=[part.space for part in found.parts],
-        **fields,
+        judge=judge,
+        **more,
     )

@@ -96,6 +96,7 @@ def build_from_parts(question: Question[Table], parts: Parts, X_test: Any, y_tes
     if trainer is None or trainer.may_refuse:
         reference = train_on_rows(found.source, of_sample, last.estimator, progress)
 
+    @cache
     def judge() -> Skill | None:
         with suppress(LocalShapleyError):  # such as too few rows for its neighbours
             trained = reference or train_on_rows(found.source, of_sample, last.estimator, progress)

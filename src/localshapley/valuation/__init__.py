@@ -2,7 +2,20 @@
 
 from localshapley.inputs.digests import Digests
 from localshapley.models.skill import Skill
-from localshapley.valuation.parts import Cost, History, Origin, Record
+from localshapley.valuation.parts import Cost, Facts, FinalEstimate, GameCounts, History, Origin, Players, Record
 from localshapley.valuation.result import Valuation, load
 
-__all__ = ["Cost", "Digests", "History", "Origin", "Record", "Skill", "Valuation", "load"]
+__all__ = [
+    "Cost",
+    "Digests",
+    "Facts",
+    "FinalEstimate",
+    "GameCounts",
+    "History",
+    "Origin",
+    "Players",
+    "Record",
+    "Skill",
+    "Valuation",
+    "load",
+]

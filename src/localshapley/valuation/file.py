@@ -110,7 +110,7 @@ def _header(v: Valuation, names: list[Any]) -> dict[str, Any]:
         "stopped": v.stopped.to_dict(),
         "notes": [note.to_dict() for note in v.notes],
         "cost": asdict(v.cost),
-        "levels": None if v.counted is None else {k: _as_text(n) for k, n in asdict(v.counted).items()},
+        "levels": None if v.counts.levels is None else {k: _as_text(n) for k, n in asdict(v.counts.levels).items()},
         "skill": None if v.skill is None else asdict(v.skill),
         "among": v.among,
         "record": None if v.record is None else asdict(v.record),

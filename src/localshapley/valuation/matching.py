@@ -143,25 +143,25 @@ def about_changed(n: int, remedy: str = "run `value` again, or `update`") -> str
 
 def reordered(valuation: Valuation, order: Ints, ids: pd.Index) -> Valuation:
     """The valuation with its rows in the order of the user's table, under the names that they have there."""
-    v, history = valuation, valuation.history
+    v, by_test = valuation, valuation.per_test
+
+    def pick(rows: AnyArray) -> AnyArray:
+        return rows[order]
+
     return replace(
         v,
-        values=v.values[order],
-        stderr=v.stderr[order],
-        n_tests=v.n_tests[order],
-        per_test=None if v.per_test is None else v.per_test[:, order],
-        ids=ids,
-        origin=None,
-        spread=None if v.spread is None else v.spread[order],
-        spread_tests=None if v.spread_tests is None else v.spread_tests[order],
-        spread_seed=None if v.spread_seed is None else v.spread_seed[order],
-        oob_scores=None if v.oob_scores is None else v.oob_scores[order],
-        history=None if history is None else replace(
-            history, values=history.values[:, order], stderr=history.stderr[:, order]
+        estimate=v.estimate.of_rows(pick, None if by_test is None else by_test[:, order]),
+        players=replace(
+            v.players,
+            ids=ids,
+            digests=None if v.digests is None else v.digests.joined(order),
+            oob_scores=None if v.oob_scores is None else v.oob_scores[order],
         ),
+        counts=replace(v.counts, n_tests=v.n_tests[order]),
+        history=None if v.history is None else v.history.of_rows(pick),
         games=None,
-        digests=None if v.digests is None else v.digests.joined(order),
-    )  # fmt: skip
+        origin=None,
+    )
 
 
 def _check_labels(valuation: Valuation, y: AnyArray, is_known: bool) -> None:

@@ -1,14 +1,138 @@
-"""What a result has besides its values: its cost, its history, its origin, and how it was made."""
+"""The parts of a result: its values and their errors, whose they are, what is known about them, and how it was made."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
-from localshapley.arrays import Floats, Ints, Masks, Singles, relative, singles
+from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, relative, singles
+from localshapley.coalitions.exact import Levels
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.digests import Digests
+from localshapley.inputs.numbers import as_numbers
+from localshapley.models.skill import Skill
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Pick: TypeAlias = Callable[[AnyArray], AnyArray]
+"""Takes an array with an entry for each row to one of other rows: in another order, or among more."""
+
+
+@dataclass(frozen=True, eq=False)
+class FinalEstimate:
+    """The values of a run that is over, and what is known about their errors.
+
+    Attributes
+    ----------
+    values : array of shape (n_rows,)
+    stderr : array of shape (n_rows,)
+    per_test : sparse array of shape (n_tests, n_rows) or None
+    spread : array of shape (n_rows, 64) or None
+    spread_tests : array of shape (n_rows, at most 64) or None
+    spread_seed : array of shape (n_rows, seeds) or None
+        As a `Valuation` has them.
+    """
+
+    values: Floats
+    stderr: Floats
+    per_test: sparse.csr_array | None = None
+    spread: Singles | None = None
+    spread_tests: Singles | None = None
+    spread_seed: Singles | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("values", "stderr"):
+            object.__setattr__(self, name, as_numbers(name, getattr(self, name)))
+        check_lengths(self, ("stderr", "spread", "spread_tests", "spread_seed"), len(self.values))
+        if len(self.stderr) and self.stderr.min() < 0:
+            raise InvalidArgumentError(f"stderr must be at least 0; got {self.stderr.min():g}.")
+
+    def of_rows(self, pick: Pick, per_test: sparse.csr_array | None) -> FinalEstimate:
+        """The same for other rows."""
+        spreads = (None if one is None else pick(one) for one in (self.spread, self.spread_tests, self.spread_seed))
+        return FinalEstimate(pick(self.values), pick(self.stderr), per_test, *spreads)
+
+
+@dataclass(frozen=True, eq=False)
+class Players:
+    """Whose values these are.
+
+    Attributes
+    ----------
+    ids : pandas Index or None
+    unit : {"row", "owner", "node"}
+    among : int or None
+    digests : Digests or None
+    oob_scores : array of shape (n_rows,) or None
+        As a `Valuation` has them.
+    """
+
+    ids: pd.Index | None = None
+    unit: str = "row"
+    among: int | None = None
+    digests: Digests | None = None
+    oob_scores: Floats | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GameCounts:
+    """How large the games were; kept in files, which games are not.
+
+    Attributes
+    ----------
+    support_sizes : array of shape (n_tests,)
+    n_tests : array of shape (n_rows,)
+    levels : Levels or None
+        Trainings of the paper's four levels, if they were counted.
+    """
+
+    support_sizes: Ints
+    n_tests: Ints
+    levels: Levels | None = None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was valued, and how.
+
+    Attributes
+    ----------
+    model, score, support, method : str
+    chosen : str
+    is_random : bool
+    skill : Skill, a function that finds it out, or None
+        As a `Valuation` has them.
+    """
+
+    model: str
+    score: str
+    support: str
+    method: str
+    chosen: str = ""
+    is_random: bool = False
+    skill: Skill | Callable[[], Skill | None] | None = None
+
+    def known_skill(self) -> Skill | None:
+        """Return how good the model is; found out when first asked for."""
+        return self.skill() if callable(self.skill) else self.skill
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "skill": self.known_skill()}  # a copy elsewhere has no rows to find it out with
+
+
+def check_lengths(part: object, names: tuple[str, ...], n: int) -> None:
+    """Refuse attributes that are known and have not as many entries as there are values."""
+    for name in names:
+        found = getattr(part, name)
+        if found is not None and len(found) != n:
+            raise InvalidArgumentError(f"{name} must have an entry for each of the {n} values; got {len(found)}.")
 
 
 @dataclass(frozen=True)
@@ -87,6 +211,10 @@ class History:
     trainings: Ints
     values: Singles
     stderr: Singles
+
+    def of_rows(self, pick: Pick) -> History:
+        """The same for other rows."""
+        return History(self.trainings, pick(self.values.T).T, pick(self.stderr.T).T)
 
     @property
     def relative_error(self) -> Floats:

@@ -18,7 +18,7 @@ from localshapley.inputs.digests import Digests
 from localshapley.inputs.memory import check_memory
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of
-from localshapley.valuation.parts import Cost, History, Origin, Record
+from localshapley.valuation.parts import Cost, Facts, FinalEstimate, GameCounts, History, Origin, Players, Record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,30 +57,39 @@ def fields_of(source: Any) -> dict[str, Any]:
     meta = table.schema.metadata or {}
     if b"localshapley" not in meta:
         raise ValueError("no valuation header")
-    header = _header(_json(meta, b"localshapley"))
-    columns, names, among = header.pop("columns"), header.pop("names"), header["among"]
+    found = _header(_json(meta, b"localshapley"))
+    among = found["among"]
     if table.num_rows == 0:
         raise ValueError("it has no rows")
     sizes = _whole("support_sizes", _json(meta, b"localshapley.support_sizes"), most=table.num_rows)
     if len(sizes) == 0:
         raise ValueError("it has no test rows")
-    ids = _index(table, names) if _text(meta, b"localshapley.has_ids") == "1" else None
+    ids = _index(table, found["names"]) if _text(meta, b"localshapley.has_ids") == "1" else None
     _require(among is None or _are_rows(ids, among), "among", "the number of all rows, of which there are some", among)
     return {
-        **header,
-        "values": _floats(table, "value"),
-        "stderr": _floats(table, "stderr", least=0),
-        "n_tests": _whole("n_tests", _column(table, "n_tests"), most=len(sizes)),
-        "support_sizes": sizes,
-        "per_test": _per_test(table, len(sizes)),
-        "ids": ids,
-        "origin": _origin(table, meta, table.num_rows, len(sizes)),
-        "spread": _singles(table, "spread"),
-        "spread_tests": _singles(table, "spread_tests", least=2),
-        "spread_seed": _singles(table, "spread_seed", least=2),
+        "estimate": FinalEstimate(
+            _floats(table, "value"),
+            _floats(table, "stderr", least=0),
+            per_test=_per_test(table, len(sizes)),
+            spread=_singles(table, "spread"),
+            spread_tests=_singles(table, "spread_tests", least=2),
+            spread_seed=_singles(table, "spread_seed", least=2),
+        ),
+        "players": Players(
+            ids,
+            found["unit"],
+            among,
+            _digests(table, found["columns"]),
+            _floats(table, "oob_score") if "oob_score" in table.column_names else None,
+        ),
+        "counts": GameCounts(sizes, _whole("n_tests", _column(table, "n_tests"), most=len(sizes)), found["levels"]),
+        "facts": found["facts"],
+        "cost": found["cost"],
+        "stopped": found["stopped"],
+        "notes": found["notes"],
         "history": _history(table, meta),
-        "digests": _digests(table, columns),
-        "oob_scores": _floats(table, "oob_score") if "oob_score" in table.column_names else None,
+        "origin": _origin(table, meta, table.num_rows, len(sizes)),
+        "record": found["record"],
     }
 
 
@@ -113,14 +122,15 @@ def _text(meta: dict[bytes, bytes], name: bytes) -> str:
 
 
 def _header(found: Any) -> dict[str, Any]:
-    """Texts, cost and counts, with what older versions did not write."""
+    """Facts, cost and counts, with what older versions did not write."""
     if not isinstance(found, dict) or found.get("format") not in (FORMAT, SECOND_FORMAT, FIRST_FORMAT):
         raise ValueError(f"no {FORMAT!r} header")
-    texts = {name: found.get(name) for name in ("method", "model", "score", "support")}
-    texts |= {"unit": found.get("unit", "row"), "chosen": found.get("chosen", "")}
+    texts: dict[str, Any] = {name: found.get(name) for name in ("method", "model", "score", "support")}
+    texts |= {"chosen": found.get("chosen", "")}
     for name, text in texts.items():
         _require(isinstance(text, str), name, "a text", text)
-    _require(texts["unit"] in UNITS, "unit", f"one of {UNITS}", texts["unit"])
+    unit: Any = found.get("unit", "row")
+    _require(unit in UNITS, "unit", f"one of {UNITS}", unit)
     notes: Any = found.get("notes")
     is_random = found.get("is_random", False)
     are_notes = isinstance(notes, list) and all(map(_is_note, notes))
@@ -134,13 +144,12 @@ def _header(found: Any) -> dict[str, Any]:
     _require(among is None or (isinstance(among, int) and 0 < among < 2**31), "among", "a number of rows", among)
     older = [UNCHECKED] if found["format"] == FIRST_FORMAT else []
     return {
-        **texts,
+        "facts": Facts(**texts, is_random=is_random, skill=Skill.from_dict(found.get("skill"))),
+        "unit": unit,
         "stopped": note_of(found["stopped"]),
         "notes": [*map(note_of, notes), *older],
-        "is_random": is_random,
         "cost": _cost(found.get("cost")),
-        "counted": None if found.get("levels") is None else _levels(found["levels"]),
-        "skill": Skill.from_dict(found.get("skill")),
+        "levels": None if found.get("levels") is None else _levels(found["levels"]),
         "among": among,
         "record": _record(found.get("record")),
         "columns": columns,

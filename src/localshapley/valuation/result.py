@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,14 +16,24 @@ from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.estimate.ranking import Ranked
 from localshapley.games import SupportGraph
 from localshapley.inputs.digests import Digests
-from localshapley.inputs.numbers import as_numbers, check_whole
+from localshapley.inputs.numbers import check_whole
 from localshapley.inputs.tables import index_as_columns
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of, notes_of, plain
 from localshapley.valuation.columns import by_value
 from localshapley.valuation.errors import in_words, interval, ranked, summary
 from localshapley.valuation.file import read, save
-from localshapley.valuation.parts import Cost, History, Origin, Record
+from localshapley.valuation.parts import (
+    Cost,
+    Facts,
+    FinalEstimate,
+    GameCounts,
+    History,
+    Origin,
+    Players,
+    Record,
+    check_lengths,
+)
 from localshapley.valuation.sparse import over_all_rows
 from localshapley.wording import kinds, printable
 
@@ -34,119 +44,184 @@ if TYPE_CHECKING:
     from localshapley.valuation.plots import Plots
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Valuation:
     """What each training row is worth: the sum over the test rows of its local Shapley value.
 
     Attributes
     ----------
-    values : array of shape (n_rows,)
-    stderr : array of shape (n_rows,)
-        Standard error of each value; 0 where it is exact.
+    estimate : FinalEstimate
+        The values, and what is known about their errors.
+    players : Players
+        Whose values these are.
+    counts : GameCounts
+        How large the games were.
+    facts : Facts
+        What was valued, and how.
     cost : Cost
-    support_sizes : array of shape (n_tests,)
-    n_tests : array of shape (n_rows,)
-        Number of test rows that the row can matter to.
-    method, model, score, support : str
     stopped : Note
         What ended the run, and what was reached.
     notes : list of Note
         What a reader of the values should know. Notes read as sentences, and have a `code` and `data`.
-    per_test : sparse array of shape (n_tests, n_rows) or None
-        `φ_z(v_t)`, if it was asked for.
-    ids : pandas Index or None
-        The index of the user's table.
-    origin : Origin or None
-        What `update` needs to know; kept along with `per_test`.
-    spread : array of shape (n_rows, 64) or None
-        Errors of sampled values are correlated: the covariance of rows `i` and `j` is about
-        ``spread[i] @ spread[j]``, the variance of row `i` is ``spread[i] @ spread[i]``.
-    spread_tests : array of shape (n_rows, at most 64) or None
-        The same for what other test rows would have changed; see `stderr_tests`.
-    spread_seed : array of shape (n_rows, seeds) or None
-        The same for other seeds of the model, where `value` was asked for several; see `stderr_seed`.
     history : History or None
         The rounds of a sampled run.
-    unit : str
-        What is valued: ``"row"``, ``"owner"`` or ``"node"``.
-    is_random : bool
-        Whether the model draws random numbers: another seed gives other values.
-    chosen : str
-        Which way the method ``"auto"`` took, and why.
     games : SupportGraph or None
         The games that were played; not kept in a file, and not listed for `models.Fixed` if nobody asked for them.
-    counted : Levels or None
-        What `levels` counted.
-    digests : Digests or None
-        By which the rows and labels are recognised in a table that is given later.
-    skill : Skill or None
-        How good the model is on the test rows when it is trained on all rows, beside a constant guess; None for games
-        of your own, for graphs, and in files of earlier versions.
-    oob_scores : array of shape (n_rows,) or None
-        With ``cv="oob"``: how the trees whose bag a row is not in score on it, with all their rows in the leaves. For a
-        classifier that is the probability of the row's own label. A row that is in every bag is scored as if nothing
-        had been learnt.
-    among : int or None
-        Number of all rows, where the result has only those that are in a support, because nearly all of very many rows
-        that lie in parts are worth 0; `ids` are then the numbers of its rows. See `over_all_rows`.
+    origin : Origin or None
+        What `update` needs to know; kept along with `per_test`.
     record : Record or None
         How it was made: version, date, seed, limits and call; None for a valuation that no function of this package
         made, and in files of earlier versions.
     """
 
-    values: Floats
-    stderr: Floats
+    estimate: FinalEstimate
+    players: Players
+    counts: GameCounts
+    facts: Facts
     cost: Cost
-    support_sizes: Ints
-    n_tests: Ints
-    method: str
-    model: str
-    score: str
-    support: str
     stopped: Note
     notes: list[Note] = field(default_factory=list)
-    per_test: sparse.csr_array | None = None
-    ids: pd.Index | None = None
-    origin: Origin | None = None
-    spread: Singles | None = None
-    spread_tests: Singles | None = None
-    spread_seed: Singles | None = None
     history: History | None = None
-    unit: str = "row"
-    is_random: bool = False
-    chosen: str = ""
     games: SupportGraph | None = None
-    counted: Levels | None = None
-    digests: Digests | None = None
-    skill: Skill | None = None
-    oob_scores: Floats | None = None
-    among: int | None = None
+    origin: Origin | None = None
     record: Record | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", note_of(self.stopped))
         object.__setattr__(self, "notes", notes_of(self.notes))
-        for name in ("values", "stderr"):
-            object.__setattr__(self, name, as_numbers(name, getattr(self, name)))
-        n = len(self.values)
-        for name in ("stderr", "n_tests", "spread", "spread_tests", "spread_seed", "oob_scores", "ids"):
-            found = getattr(self, name)
-            if found is not None and len(found) != n:
-                raise InvalidArgumentError(f"{name} must have an entry for each of the {n} values; got {len(found)}.")
-        if n and self.stderr.min() < 0:
-            raise InvalidArgumentError(f"stderr must be at least 0; got {self.stderr.min():g}.")
+        n, by_test = len(self.values), self.per_test
+        check_lengths(self, ("n_tests", "oob_scores", "ids"), n)
         shape = len(self.support_sizes), n
-        if self.per_test is not None and self.per_test.shape != shape:
+        if by_test is not None and by_test.shape != shape:
             raise InvalidArgumentError(
-                f"per_test must have shape {shape}, that of support_sizes by values; got {self.per_test.shape}."
+                f"per_test must have shape {shape}, that of support_sizes by values; got {by_test.shape}."
             )
+
+    # What the parts hold, under the names by which people ask for it.
+
+    @property
+    def values(self) -> Floats:
+        """One number for each row, shape (n_rows,)."""
+        return self.estimate.values
+
+    @property
+    def stderr(self) -> Floats:
+        """Standard error of each value over the draws, shape (n_rows,); 0 where it is exact."""
+        return self.estimate.stderr
+
+    @property
+    def per_test(self) -> sparse.csr_array | None:
+        """`φ_z(v_t)`, a sparse array of shape (n_tests, n_rows), if it was asked for."""
+        return self.estimate.per_test
+
+    @property
+    def spread(self) -> Singles | None:
+        """Errors of sampled values are correlated: shape (n_rows, 64).
+
+        The covariance of rows `i` and `j` is about ``spread[i] @ spread[j]``, the variance of row `i` is
+        ``spread[i] @ spread[i]``.
+        """
+        return self.estimate.spread
+
+    @property
+    def spread_tests(self) -> Singles | None:
+        """The same for what other test rows would have changed; see `stderr_tests`."""
+        return self.estimate.spread_tests
+
+    @property
+    def spread_seed(self) -> Singles | None:
+        """The same for other seeds of the model, where `value` was asked for several; see `stderr_seed`."""
+        return self.estimate.spread_seed
+
+    @property
+    def ids(self) -> pd.Index | None:
+        """The index of the user's table."""
+        return self.players.ids
+
+    @property
+    def unit(self) -> str:
+        """What is valued: ``"row"``, ``"owner"`` or ``"node"``."""
+        return self.players.unit
+
+    @property
+    def among(self) -> int | None:
+        """Number of all rows, where the result has only some of them.
+
+        These are the rows that are in a support, because nearly all of very many rows that lie in parts are worth 0;
+        `ids` are then the numbers of the rows. See `over_all_rows`.
+        """
+        return self.players.among
+
+    @property
+    def digests(self) -> Digests | None:
+        """By which the rows and labels are recognised in a table that is given later."""
+        return self.players.digests
+
+    @property
+    def oob_scores(self) -> Floats | None:
+        """With ``cv="oob"``: how the trees whose bag a row is not in score on it, with all their rows in the leaves.
+
+        For a classifier that is the probability of the row's own label. A row that is in every bag is scored as if
+        nothing had been learnt.
+        """
+        return self.players.oob_scores
+
+    @property
+    def n_tests(self) -> Ints:
+        """Number of test rows that each row can matter to, shape (n_rows,)."""
+        return self.counts.n_tests
+
+    @property
+    def support_sizes(self) -> Ints:
+        """Rows in the support of each test row, shape (n_tests,)."""
+        return self.counts.support_sizes
 
     @property
     def levels(self) -> Levels | None:
         """Trainings of the paper's four levels on these games; counted when first asked for, and kept."""
-        if self.counted is None and self.games is not None:
-            object.__setattr__(self, "counted", count_levels(self.games))
-        return self.counted
+        if self.counts.levels is None and self.games is not None:
+            object.__setattr__(self, "counts", replace(self.counts, levels=count_levels(self.games)))
+        return self.counts.levels
+
+    @property
+    def model(self) -> str:
+        """The model, as text."""
+        return self.facts.model
+
+    @property
+    def score(self) -> str:
+        """The score, as text."""
+        return self.facts.score
+
+    @property
+    def support(self) -> str:
+        """The support, as text."""
+        return self.facts.support
+
+    @property
+    def method(self) -> str:
+        """How the values were computed."""
+        return self.facts.method
+
+    @property
+    def chosen(self) -> str:
+        """Which way the method ``"auto"`` took, and why."""
+        return self.facts.chosen
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the model draws random numbers: another seed gives other values."""
+        return self.facts.is_random
+
+    @property
+    def skill(self) -> Skill | None:
+        """How good the model is on the test rows when it is trained on all rows, beside a constant guess.
+
+        None for games of your own, for graphs, and in files of earlier versions.
+        """
+        return self.facts.known_skill()
+
+    # How sure the values are.
 
     @property
     def stderr_tests(self) -> Floats | None:

@@ -11,7 +11,7 @@ from scipy import sparse
 from localshapley.arrays import Floats, Singles, singles
 from localshapley.notes import Note
 from localshapley.valuation.errors import CODES, errors_against
-from localshapley.valuation.parts import Cost
+from localshapley.valuation.parts import Cost, FinalEstimate
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
@@ -32,18 +32,20 @@ def mean_over_seeds(runs: list[Valuation], aim: float | None = None) -> Valuatio
     ended = first.stopped
     return replace(
         first,
-        values=values,
-        stderr=stderr,
+        estimate=FinalEstimate(
+            values,
+            stderr,
+            per_test=_mean_matrix(runs),
+            spread=_of_draws(runs),
+            spread_tests=spread_tests,
+            spread_seed=_of_seeds(np.array([run.values for run in runs]) - values, variance),
+        ),
+        players=replace(first.players, oob_scores=_mean([run.oob_scores for run in runs])),
         cost=_total([run.cost for run in runs]),
         stopped=Note(ended.code, f"{ended}, for each of {n} seeds", **{**ended.data, "n_seeds": n}) if ended else ended,
         notes=notes,
-        per_test=_mean_matrix(runs),
         origin=None,
-        spread=_of_draws(runs),
-        spread_tests=spread_tests,
-        spread_seed=_of_seeds(np.array([run.values for run in runs]) - values, variance),
         history=None,
-        oob_scores=_mean([run.oob_scores for run in runs]),
     )
 
 

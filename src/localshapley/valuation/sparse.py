@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from scipy import sparse
 
-from localshapley.arrays import A, AnyArray, scattered
+from localshapley.arrays import AnyArray, scattered
 from localshapley.games import SupportGraph
 from localshapley.inputs.memory import check_memory
+from localshapley.valuation.parts import GameCounts, Players
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
@@ -33,28 +34,18 @@ def over_all_rows(v: Valuation) -> Valuation:
     n_bytes = n_rows * (24 + 4 * sum(one.shape[1] for one in wide))
     check_memory(f"a value for each of {n_rows:,} rows", n_bytes, "keep to the rows that are in a support")
 
-    def known(columns: A | None) -> A | None:
-        return None if columns is None else scattered(columns, rows, n_rows)
+    def pick(some: AnyArray) -> AnyArray:
+        return scattered(some, rows, n_rows)
 
-    if history is not None:
-        by_round = (scattered(one, rows, n_rows, axis=1) for one in (history.values, history.stderr))
-        history = replace(history, values=next(by_round), stderr=next(by_round))
+    by_test = None if v.per_test is None else _spread_out(v.per_test, rows, n_rows)
     return replace(
         v,
-        values=scattered(v.values, rows, n_rows),
-        stderr=scattered(v.stderr, rows, n_rows),
-        n_tests=scattered(v.n_tests, rows, n_rows),
-        per_test=None if v.per_test is None else _spread_out(v.per_test, rows, n_rows),
-        ids=None,
-        among=None,
-        origin=None,
-        spread=known(v.spread),
-        spread_tests=known(v.spread_tests),
-        spread_seed=known(v.spread_seed),
-        history=history,
+        estimate=v.estimate.of_rows(pick, by_test),
+        players=Players(unit=v.unit),
+        counts=GameCounts(v.support_sizes, pick(v.n_tests)),
+        history=None if history is None else history.of_rows(pick),
         games=None if v.games is None else _among_all(v.games, rows, n_rows),
-        counted=None,
-        digests=None,
+        origin=None,
     )
 
 

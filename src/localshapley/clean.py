@@ -29,6 +29,8 @@ from localshapley.progress import ProgressSetting
 from localshapley.valuation import Valuation
 
 ACTIONS = ("drop", "weight")
+VALUING = ("support", "budget", "tol", "max_seconds", "n_jobs", "progress")
+"""Settings that are arguments of `value`."""
 
 
 def _has(name: str) -> Any:
@@ -100,20 +102,8 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.valuation_: Valuation | None = None
         self.kept_: AnyArray = np.ones(len(labels), dtype=bool)
         if folds is not None:
-            self.valuation_ = value(
-                X,
-                labels,
-                model=judge,
-                cv=folds,
-                support=self.support,
-                score=self.scoring,
-                budget=self.budget,
-                tol=self.tol,
-                max_seconds=self.max_seconds,
-                seed=seed,
-                n_jobs=self.n_jobs,
-                progress=self.progress,
-            )
+            given = {name: getattr(self, name) for name in VALUING}
+            self.valuation_ = value(X, labels, model=judge, cv=folds, score=self.scoring, seed=seed, **given)
             weight = np.ones(len(labels)) if _tells_nothing(self.valuation_) else self._weights(self.valuation_, labels)
             self.kept_ = weight == 1
             if self.action == "weight":

@@ -13,7 +13,6 @@ from localshapley.methods.settings import Settings
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 
-Limits = Settings
 AUTO = "auto"
 """The support that grows until it is large enough."""
 T = TypeVar("T")
@@ -72,7 +71,7 @@ class Question(Generic[D]):
     """What is asked: what is valued, by which model, with which supports and score, and how the games are played."""
 
     data: D
-    limits: Limits
+    limits: Settings
     model: Any = None
     support: Support | str | None = None
     score: Any = None
@@ -90,7 +89,7 @@ class Question(Generic[D]):
     def of(cls, kind: type[D], given: Mapping[str, Any], **more: Any) -> Question[D]:
         """Read the arguments of a function, each by its name; others of the same call may be among them."""
         given = {**given, **more}
-        limits = _made(Limits, {**given, "method": find_method(given.get("method", "auto"))})
+        limits = _made(Settings, {**given, "method": find_method(given.get("method", "auto"))})
         return _made(cls, {**given, "data": _made(kind, given), "limits": limits})
 
     @classmethod

@@ -34,7 +34,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.models import Coalitions
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
 
 
 class Remembering:
@@ -73,15 +74,17 @@ class Workload:
 def of_model(
     data: ls.datasets.Dataset, n_tests: int, model: object, support: object, score: str, exact: bool
 ) -> Workload:
-    problem = pose(
-        data.X,
-        data.y,
-        data.X_test[:n_tests],
-        data.y_test[:n_tests],
-        model=model,
-        support=support,
-        score=score,
-        n_jobs=2,
+    problem = build_problem(
+        Question.of_rows(
+            data.X,
+            data.y,
+            data.X_test[:n_tests],
+            data.y_test[:n_tests],
+            model=model,
+            support=support,
+            score=score,
+            n_jobs=2,
+        )
     )
     supports = [problem.graph.support(t) for t in range(problem.graph.n_tests)]
     return Workload(supports, Remembering(problem.trainer), problem.graph.n_players, exact)

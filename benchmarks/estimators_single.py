@@ -42,7 +42,8 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from localshapley.inputs.graphs import read_graph
 from localshapley.models import Coalitions, GCNTrainer
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
 
 FOLDER = Path(tempfile.gettempdir()) / "localshapley-games"
 SIZES = 8, 14, 20, 40, 100
@@ -136,7 +137,9 @@ def of_rows(model: object, score: str) -> Callable[[int, int], list[Game]]:
     def make(n: int, n_games: int) -> list[Game]:
         data = ls.datasets.load("breast_cancer")
         tests = data.X_test[:100], data.y_test[:100]
-        problem = pose(data.X, data.y, *tests, model=model, support=ls.supports.Nearest(n), score=score)
+        problem = build_problem(
+            Question.of_rows(data.X, data.y, *tests, model=model, support=ls.supports.Nearest(n), score=score)
+        )
         supports = [problem.graph.support(t) for t in range(100)]
         balance = [abs(np.mean(data.y[s] == data.y[s[0]]) - 0.5) for s in supports]
         chosen = np.argsort(balance, kind="stable")[:n_games]
@@ -286,7 +289,9 @@ def compare_overlapping(name: str, model: object, score: str, n: int, peers: lis
     """Print a line for each budget, with the games of test rows that are near each other."""
     data = ls.datasets.load("breast_cancer")
     tests = data.X_test[:100], data.y_test[:100]
-    problem = pose(data.X, data.y, *tests, model=model, support=ls.supports.Nearest(n), score=score)
+    problem = build_problem(
+        Question.of_rows(data.X, data.y, *tests, model=model, support=ls.supports.Nearest(n), score=score)
+    )
     supports = [problem.graph.support(t) for t in range(100)]
     middle = min(range(100), key=lambda t: abs(np.mean(data.y[supports[t]] == 1) - 0.5))
     chosen = np.argsort(np.linalg.norm(data.X_test[:100] - data.X_test[middle], axis=1))[:N_OVERLAPPING].tolist()

@@ -22,7 +22,8 @@ from torch import nn
 
 import localshapley as ls
 from localshapley.models import Coalitions
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
 
 EPOCHS, LR, SEED = 20, 0.01, 0
 REPEATS = 5
@@ -77,7 +78,7 @@ def drawn(y: np.ndarray, n_tests: int, n: int) -> Coalitions:
 def compare(name: str, data, module: nn.Module, n_plain: int, n_together: int) -> None:
     """Print coalitions per second, one at a time and together."""
     network = ls.models.Network(module, epochs=EPOCHS, lr=LR, device="cpu")
-    trainer = pose(*data, model=network, support=ls.supports.Nearest(1), seed=SEED).trainer
+    trainer = build_problem(Question.of_rows(*data, model=network, support=ls.supports.Nearest(1), seed=SEED)).trainer
     coalitions = drawn(data[1], len(data[3]), n_together)
     some = coalitions.part(0, n_plain)
     torch.set_num_threads(1)

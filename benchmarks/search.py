@@ -60,9 +60,7 @@ def rivals(X: Any, queries: Any, k: int) -> dict[str, Callable[[], Any]]:
         index = faiss.IndexFlatL2(X.shape[1])
         index.add(X)
         found["faiss, flat index"] = lambda: index.search(queries, k)[1]
-        found["localshapley, approximate"] = lambda: np.array(
-            roughly_nearest_rows(X, queries, k, "euclidean", None, [])
-        )
+        found["localshapley, approximate"] = lambda: np.array(roughly_nearest_rows(X, queries, k, "euclidean", None)[0])
     if find_spec("usearch"):
         from usearch.index import search
 

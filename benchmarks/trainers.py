@@ -31,14 +31,16 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
 from localshapley.models import Coalitions, Estimator
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
 
 
 def rates(data, model: Any, score: str, sizes, n_tests: int, n_plain: int, n_compiled: int):
     """Coalitions per second, plain and compiled, with the differences between their scores."""
     rng = np.random.default_rng(0)
     trainers = [
-        pose(*data, model=m, score=score, support=ls.supports.Nearest(1)).trainer for m in (model, Estimator(model))
+        build_problem(Question.of_rows(*data, model=m, score=score, support=ls.supports.Nearest(1))).trainer
+        for m in (model, Estimator(model))
     ]
     n, m = len(data[1]), len(data[3])
     coalitions = [rng.choice(n, size=rng.integers(*sizes, endpoint=True), replace=False) for _ in range(n_compiled)]

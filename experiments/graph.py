@@ -10,7 +10,8 @@ from scipy import sparse
 
 import localshapley as ls
 from common import Workload, svm, tree, wknn
-from localshapley.problem.nodes import pose_nodes
+from localshapley.problem.build import build_problem
+from localshapley.question import Nodes, Question
 
 REDUCED, FEW = (300, 150), (80, 40)
 """Training and test nodes where there is no GPU; fewer where every method is to come to its end."""
@@ -63,7 +64,8 @@ WORKLOADS: dict[str, Callable[..., Workload]] = {"WKNN": wknn, "DT": tree, "SVM"
 def accuracies_of(nodes: Any, sets: list[np.ndarray], model: Any, graph: str = "induced") -> list[float]:
     """Accuracy on the test nodes of networks trained on some of the training nodes, all of them in one batch."""
     settings = {"support": ls.supports.Everything(), "games": "test", "device": "auto", "score": "accuracy"}
-    problem = pose_nodes(*nodes, model=model, graph=graph, empty=None, seed=0, **settings)
+    given = dict(zip(("adjacency", "X", "y", "train", "test"), nodes, strict=True))
+    problem = build_problem(Question.of(Nodes, given, model=model, graph=graph, **settings))
     everyone = range(len(nodes[4]))
     scores = problem.trainer.evaluate(ls.models.Coalitions.from_lists(sets, [everyone] * len(sets)))
     return list(scores.reshape(len(sets), -1).mean(axis=1))

@@ -11,6 +11,15 @@ from localshapley.engine.loop import RunResult
 from localshapley.engine.loop import play as play_games
 from localshapley.methods import read_settings
 from localshapley.models.utility import as_trainer
+from localshapley.problem.base import RowsProblem
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
+
+
+def pose(X: Any, y: Any, X_test: Any = None, y_test: Any = None, **given: Any) -> RowsProblem:
+    """The problem of rows of a table, by the arguments of `ls.value`."""
+    return build_problem(Question.of_rows(X, y, X_test, y_test, **given))
+
 
 LIMITS = ("max_batch", "seconds_here", "seconds_away", "store", "clock")
 

@@ -148,12 +148,14 @@ from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 import localshapley as ls
 from localshapley.coalitions.batch import Coalitions
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
 
 X, y = load_digits(return_X_y=True)
 rng = np.random.default_rng(0)
 data = X[:500] / 16, y[:500], X[500:520] / 16, y[500:520]
-trainer = pose(*data, model=LogisticRegression(), score="log_loss", support=ls.supports.Nearest(1)).trainer
+question = Question.of_rows(*data, model=LogisticRegression(), score="log_loss", support=ls.supports.Nearest(1))
+trainer = build_problem(question).trainer
 coalitions = [rng.choice(500, size=rng.integers(5, 60), replace=False) for _ in range(200)]
 print(trainer.evaluate(Coalitions.from_lists(coalitions, [range(20)] * 200)).tobytes().hex())
 """

@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from localshapley.problem.posing import pose
 from localshapley.supports import Everything, Kernel, Nearest
+from playing import pose
 
 pytestmark = pytest.mark.quick
 SAID = "the middle half of column 'mass' spans "

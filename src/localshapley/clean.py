@@ -24,10 +24,13 @@ from localshapley.inputs.named import named
 from localshapley.models.dispatch import find_named
 from localshapley.models.model import Model
 from localshapley.models.pipelines import peel
+from localshapley.parameters import documented
 from localshapley.progress import ProgressSetting
 from localshapley.valuation import Valuation
 
 ACTIONS = ("drop", "weight")
+VALUING = ("support", "budget", "tol", "max_seconds", "n_jobs", "progress")
+"""Settings that are arguments of `value`."""
 
 
 def _has(name: str) -> Any:
@@ -99,20 +102,8 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.valuation_: Valuation | None = None
         self.kept_: AnyArray = np.ones(len(labels), dtype=bool)
         if folds is not None:
-            self.valuation_ = value(
-                X,
-                labels,
-                model=judge,
-                cv=folds,
-                support=self.support,
-                score=self.scoring,
-                budget=self.budget,
-                tol=self.tol,
-                max_seconds=self.max_seconds,
-                seed=seed,
-                n_jobs=self.n_jobs,
-                progress=self.progress,
-            )
+            given = {name: getattr(self, name) for name in VALUING}
+            self.valuation_ = value(X, labels, model=judge, cv=folds, score=self.scoring, seed=seed, **given)
             weight = np.ones(len(labels)) if _tells_nothing(self.valuation_) else self._weights(self.valuation_, labels)
             self.kept_ = weight == 1
             if self.action == "weight":
@@ -274,11 +265,13 @@ def harm(valuation: Valuation) -> Floats:
     return out
 
 
+@documented
 class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
     """A classifier that values its training rows by cross-validation, and trains without the harmful ones.
 
     A row is harmful if the confidence interval of its value lies below zero. The interval allows for the draws of
-    coalitions and for the test rows, which are a sample too.
+    coalitions and for the test rows, which are a sample too. `max_seconds` and `progress` are about the valuation,
+    which takes nearly all of the time.
 
     Parameters
     ----------
@@ -298,8 +291,6 @@ class CleanClassifier(ClassifierMixin, _Clean):  # type: ignore[misc]
         The score of `value`.
     random_state : int, RandomState or None, default=0
         Seed of the folds, of the draws, and of models that leave theirs open; None takes another one each time.
-    support, budget, tol, max_seconds, n_jobs, progress
-        As in `value`; `max_seconds` and `progress` are about the valuation, which takes nearly all of the time.
 
     Attributes
     ----------

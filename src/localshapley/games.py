@@ -79,7 +79,7 @@ class SupportGraph:
     ) -> None:
         self._among = among
         rows = _as_rows(supports)
-        largest = max((int(row[-1]) for row in rows if len(row)), default=-1)
+        largest = max([int(row[-1]) for row in rows if len(row)], default=-1)
         self.n_players = largest + 1 if n_players is None else int(n_players)
         if largest >= self.n_players:
             raise InvalidArgumentError(
@@ -95,10 +95,12 @@ class SupportGraph:
             if t == 0 or not merge or row is not rows[t - 1]:
                 key = row.tobytes() if merge else t
             tests_of.setdefault(key, []).append(t)
-        groups = sorted(tests_of.values(), key=lambda tests: len(rows[tests[0]]))
-        self.indptr = offsets(np.array([len(rows[tests[0]]) for tests in groups], dtype=np.int64))
+        found = list(tests_of.values())
+        sizes = np.array([len(rows[tests[0]]) for tests in found], dtype=np.int64)
+        groups = [found[i] for i in np.argsort(sizes, kind="stable").tolist()]
+        self.indptr = offsets(np.sort(sizes))
         self.players = _concatenate([rows[tests[0]] for tests in groups])
-        self.test_indptr = offsets(np.array([len(tests) for tests in groups], dtype=np.int64))
+        self.test_indptr = offsets(np.array(list(map(len, groups)), dtype=np.int64))
         self.tests = _concatenate([np.array(tests, dtype=np.int32) for tests in groups])
         self.where_indptr, self.where = _transpose(self.indptr, self.players, self.n_players)
         self.game_of_test = np.empty(self.n_tests, dtype=np.int32)
@@ -298,9 +300,9 @@ def _as_rows(supports: Iterable[Iterable[int]]) -> list[Indices]:
 
 def _of_one_size(supports: list[Any]) -> list[Indices] | None:
     """Supports of nearest rows, all at once: different arrays of one size that need no other check than this."""
-    if len(supports) < 2 or supports[0] is supports[1] or not all(isinstance(s, np.ndarray) for s in supports):
+    if len(supports) < 2 or supports[0] is supports[1] or set(map(type, supports)) != {np.ndarray}:
         return None
-    if len({s.shape for s in supports}) > 1 or supports[0].ndim != 1 or supports[0].dtype != np.int32:
+    if len(set(map(np.shape, supports))) > 1 or supports[0].ndim != 1 or supports[0].dtype != np.int32:
         return None
     rows = np.sort(np.stack(supports), axis=1)
     if rows.dtype != np.int32 or (rows[:, :1] < 0).any() or (rows[:, 1:] == rows[:, :-1]).any():

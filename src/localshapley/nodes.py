@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,14 @@ from scipy import sparse
 from localshapley.engine.loop import solve
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
-from localshapley.locality.gap import LocalityGap, check_limits, measure
-from localshapley.locality.growing import AUTO, pose_with
-from localshapley.methods import Method, read_settings
+from localshapley.locality.gap import LocalityGap, measure_gap
+from localshapley.locality.growing import build_large_enough
+from localshapley.methods import Method
 from localshapley.models.graph_model import GraphModel
-from localshapley.problem.nodes import pose_nodes
+from localshapley.parameters import documented
+from localshapley.problem.nodes import NodesProblem
 from localshapley.progress import ProgressSetting
+from localshapley.question import AUTO, Nodes, Question
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
@@ -25,6 +26,7 @@ from localshapley.valuation.record import recorded
 
 
 @recorded
+@documented
 def value_nodes(
     adjacency: Any,
     X: Any = None,
@@ -79,8 +81,9 @@ def value_nodes(
         or all nodes, of which only the coalition's labels are used.
     device : {"auto", "cpu", "cuda"}, default="auto"
         ``"auto"`` is the GPU if there is one. Values on different devices differ by rounding.
-    score, method, budget, tol, stop, max_seconds, empty, seed, progress, per_test, store, on_interrupt
-        As in `value`. The seed also decides the initial weights, which all networks share.
+    seed : int, default=0
+        The same arguments and seed give the same values, bit for bit. It also decides the initial weights, which all
+        networks share.
 
     Returns
     -------
@@ -96,30 +99,14 @@ def value_nodes(
     >>> v.to_frame().n_tests.to_dict()
     {0: 0, 1: 1, 2: 1, 4: 2}
     """
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
     if support == AUTO and games != "test":
         raise InvalidArgumentError(
             f"support='auto' needs games='test', got games={games!r}: there more hops would also be more test nodes in "
             "each game. Give supports.Hops(n)."
         )
-    posed = partial(
-        pose_nodes,
-        adjacency,
-        X,
-        y,
-        train,
-        test,
-        model=model,
-        games="test" if settings.method.plays_all and games == "train" else games,
-        graph=graph,
-        device=device,
-        score=score,
-        empty=empty,
-        seed=seed,
-        apart=per_test,
-    )
-    problem, settings = pose_with(settings, support, posed, store)
-    found, reach = solve(problem, settings, store), problem.reach
+    problem, limits = build_large_enough(Question.of(Nodes, locals()))
+    assert isinstance(problem, NodesProblem)
+    found, reach = solve(problem, limits, store), problem.reach
     by_test = None if found.per_test is None else sparse.csr_array(problem.scored.T @ found.per_test)
     n_tests = np.bincount(reach.indices, minlength=reach.shape[1])
     return replace(
@@ -129,6 +116,7 @@ def value_nodes(
     )
 
 
+@documented
 def locality_gap_nodes(
     adjacency: Any,
     X: Any = None,
@@ -158,16 +146,20 @@ def locality_gap_nodes(
 
     Parameters
     ----------
-    adjacency, X, y, train, test, model, support, games, graph, device, score, empty, seed, progress, store
+    adjacency, X, y, train, test, model, games, graph, device
         As in `value_nodes`. With ``games="train"`` games of training nodes are sampled, and a global value is that of
         the same scores when all training nodes play in each of them.
+    support : `localshapley.supports` object, optional
+        Which training nodes can matter to a node; ``supports.Hops(2)`` by default.
     n_tests : int, default=20
         Test nodes to sample.
     budget : int, default=20000
         Maximum number of trainings. A permutation takes one for each training node and one for each node of a sampled
         support; at least two permutations are needed.
-    max_seconds, on_interrupt
-        As in `locality_gap`.
+    max_seconds : float, optional
+        Walk no more permutations after this time; two are finished in any case.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C does: end the run, or return what the permutations so far show, if there are two.
 
     Returns
     -------
@@ -181,22 +173,4 @@ def locality_gap_nodes(
     >>> ls.locality_gap_nodes(path, X, y, train=[0, 1, 2, 4], test=[3, 5], device="cpu", budget=100).permutations
     12
     """
-    check_limits(n_tests, budget, max_seconds, on_interrupt)
-    problem = pose_nodes(
-        adjacency,
-        X,
-        y,
-        train,
-        test,
-        model=model,
-        support=support,
-        games=games,
-        graph=graph,
-        device=device,
-        score=score,
-        empty=empty,
-        seed=seed,
-    )
-    return measure(
-        problem, n_tests, budget, seed, progress, store=store, max_seconds=max_seconds, on_interrupt=on_interrupt
-    )
+    return measure_gap(Question.of(Nodes, locals()), n_tests, budget)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from localshapley.api import shared_out
+from localshapley.api import of_one_seed
 from localshapley.arrays import Ints
 from localshapley.coalitions.exact import Levels, count_levels
 from localshapley.compiling import announcing_compilation
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import Forecast, until_target, what_is_faster
 from localshapley.engine.run_store import StoreSetting
-from localshapley.locality.growing import pose_with
-from localshapley.methods import Method, read_settings
+from localshapley.locality.growing import build_large_enough
+from localshapley.methods import Method
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.notes import Note
-from localshapley.problem.posing import pose
+from localshapley.parameters import documented
 from localshapley.progress import ProgressSetting
+from localshapley.question import Question, Table
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.wording import duration, in_words, kinds
@@ -157,6 +157,7 @@ def _line(name: str, count: int, seconds: float, way: str) -> str:
     return f"  {name:<26}{in_words(count):>12}  {duration(seconds):>12}  {way}".rstrip()
 
 
+@documented
 def plan(
     X: Any,
     y: Any,
@@ -184,16 +185,15 @@ def plan(
     rare: str = "raise",
     on_interrupt: str = "raise",
 ) -> Plan:
-    """Say what `value` with the same arguments would do and cost; trains one reference model and a few coalitions.
+    """Say what `value` with the same arguments would do and cost; trains a few coalitions.
+
+    What `value` would refuse is refused here.
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, support, score, method, budget, tol, stop, max_seconds, empty, seed, n_jobs, \
-    progress, owners, per_test, on_error, rare, on_interrupt
-        As in `value`; what `value` would refuse is refused here.
-    seeds
+    seeds : int, optional
         As in `value`; the plan is that of one seed.
-    store
+    store : path or `localshapley.Store`, optional
         As in `value`; not opened, so what it holds is counted as if it had to be trained.
 
     Returns
@@ -209,35 +209,18 @@ def plan(
     >>> p.levels.subset_centric, p.chosen
     (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
-    budget, max_seconds = shared_out(seeds, budget, max_seconds)
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, per_test, on_interrupt)
-    posed = partial(
-        pose,
-        X,
-        y,
-        X_test,
-        y_test,
-        model=model,
-        cv=cv,
-        score=score,
-        empty=empty,
-        seed=seed,
-        n_jobs=n_jobs,
-        on_error=on_error,
-        rare=rare,
-        owners=owners,
-        progress=progress,
-        in_parts=True,
-    )
-    problem, settings = pose_with(settings, support, posed)
-    problem.check_seeds(seeds)
+    question, of_seeds = Question.of(Table, locals(), in_parts=True, store=None), list[Note]()
+    problem, limits = build_large_enough(question if seeds is None else of_one_seed(question, seeds))
+    if seeds is not None:
+        problem.check_seeds(seeds)
+        of_seeds.append(Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))
     graph, executor = problem.graph, Executor(problem.trainer)
-    settings.check_room(graph)
+    limits.check_room(graph)
     with announcing_compilation(progress):
-        run = settings.method.start(graph, executor, settings)
+        run = limits.method.start(graph, executor, limits)
         levels = count_levels(graph, seed=seed)
         seconds = executor.pace(graph, seed)
-        target = until_target(run, graph, executor, settings)
+        target = until_target(run, graph, executor, limits)
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
     longest = max(longest, 0.0 if target is None or target.seconds is None else target.seconds)
     return Plan(
@@ -256,18 +239,10 @@ def plan(
         first_look=min(levels.lsmr, run.first_look),
         seconds_per_training=seconds,
         target=target,
-        faster=what_is_faster(run, graph, executor, settings) if longest > 60 else "",
+        faster=what_is_faster(run, graph, executor, limits) if longest > 60 else "",
         model=problem.model,
         score=problem.score,
         support=problem.support,
         trainer=problem.trainer.name,
-        notes=[*problem.notes, *run.notes, *_of_seeds(seeds)],
-    )
-
-
-def _of_seeds(seeds: int | None) -> list[Note]:
-    return (
-        []
-        if seeds is None
-        else [Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds)]
+        notes=[*problem.notes, *run.notes, *of_seeds],
     )

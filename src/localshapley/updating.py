@@ -18,7 +18,7 @@ from localshapley.games import SupportGraph
 from localshapley.inputs.columns import n_rows_of
 from localshapley.inputs.data import known_table
 from localshapley.inputs.folds import continued
-from localshapley.methods import Auto, Method, Settings, read_settings
+from localshapley.methods import Auto, Method, Settings
 from localshapley.methods.rest import Enough, Known, Rest
 from localshapley.methods.settings import DEFAULT_TOL
 from localshapley.models.boosted import BoostedTrainer
@@ -26,9 +26,11 @@ from localshapley.models.dispatch import as_model
 from localshapley.models.fixed import FixedTrainer
 from localshapley.models.folds import FoldsTrainer
 from localshapley.notes import Note
+from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
 from localshapley.progress import ProgressSetting
+from localshapley.question import Question, Table
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
@@ -38,6 +40,7 @@ from localshapley.valuation.record import recorded
 
 
 @recorded
+@documented
 def update(
     valuation: Valuation,
     X: Any,
@@ -67,7 +70,7 @@ def update(
 
     Rows may have been added, removed or moved, in training and test data; they are recognised by their contents. The
     cost of the result is that of the games that were played, and its errors are those of what was kept and of what was
-    played together.
+    played together. `model`, `score`, `empty` and `seed` must be those of the valuation.
 
     Parameters
     ----------
@@ -75,16 +78,15 @@ def update(
         The valuation so far, made with ``per_test=True``; exact or sampled.
     X, y, X_test, y_test
         All of the data as it is now.
-    cv
+    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
         As in `value`, in place of test rows. If it is the number of folds that the valuation has, rows stay in their
         folds, and new ones go where fewest of their class are.
     tol : float, optional
         As in `value`, of all values together. By default, there are as many draws for each test row as before.
     budget : int, optional
         Maximum number of trainings for what is played again.
-    model, support, score, method, stop, max_seconds, empty, seed, n_jobs, progress, owners, store, on_error, \
-    on_interrupt
-        As in `value`; model, score, `empty` and `seed` must be those of the valuation.
+    support : `localshapley.supports` object, optional
+        Which training rows can matter to a test row; by default the family that belongs to the model.
 
     Returns
     -------
@@ -102,25 +104,10 @@ def update(
     True
     """
     check_valuation(valuation)
-    settings = read_settings(method, budget, tol, stop, max_seconds, seed, progress, True, on_interrupt)
-    before = _origin_of(valuation)
-    problem = pose(
-        X,
-        y,
-        X_test,
-        y_test,
-        model=model,
-        cv=_same_folds(valuation, before, X, y, cv, model),
-        support=settings.method.support(support),
-        score=score,
-        empty=empty,
-        seed=seed,
-        n_jobs=n_jobs,
-        on_error=on_error,
-        owners=owners,
-        progress=progress,
-        judge=False,
-    )
+    question = Question.of(Table, locals(), per_test=True)
+    settings, before = question.limits, _origin_of(valuation)
+    folds = _same_folds(valuation, before, X, y, cv, model)
+    problem = build_problem(replace(question, data=replace(question.data, cv=folds)))
     _check_same(problem, before)
     known = _known(valuation, before, problem)
     to_play = _to_play(known, valuation, before, problem, settings)

@@ -26,8 +26,9 @@ from localshapley.methods import Sample
 from localshapley.models.estimator import Estimator
 from localshapley.models.fixed import Fixed
 from localshapley.models.trainer import Trained, Trainer
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
 from localshapley.progress import Progress, ProgressSetting
+from localshapley.question import Question
 from localshapley.supports import Everything, Nearest
 
 N_ROWS, MANY = 40, 100
@@ -222,7 +223,8 @@ def _train(model: object, classes: bool) -> None:
     rng = np.random.default_rng(0)
     coalitions = [rng.choice(N_ROWS, size=n, replace=False) for n in (2, 3, 12, 20)]
     for n_features in (3, MANY):
-        trainer = pose(*_data(classes, n_features), model=model, support=Nearest(1)).trainer
+        question = Question.of_rows(*_data(classes, n_features), model=model, support=Nearest(1))
+        trainer = build_problem(question).trainer
         trainer.evaluate(Coalitions.from_lists(coalitions, [[0, 1]] * len(coalitions)))
 
 

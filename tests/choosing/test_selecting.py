@@ -19,10 +19,11 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from localshapley.choosing.close import Close
 from localshapley.choosing.harm import harmless
+from localshapley.choosing.selecting import _graph_of as graph_of
 from localshapley.choosing.selecting import _in_balance
 from localshapley.engine.pieces import train_in_parts
-from localshapley.problem.posing import pose
 from localshapley.supports import Nearest
+from playing import pose
 from tests import naive
 
 iris = ls.datasets.load("iris")
@@ -90,13 +91,12 @@ class TestSelect:
         supports = [[graph.support(t).tolist() for t in range(40)] for graph in found]
         seen = []
 
-        class Looking(Close):
-            def wider(self):
-                seen.extend(super().wider())
-                return seen
+        def looking(problem, found):
+            seen.append(found)
+            return graph_of(problem, found)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("localshapley.choosing.selecting.Close", Looking)
+            patch.setattr("localshapley.choosing.selecting._graph_of", looking)
             ls.select(*DATA[:2], model=TREE, cv=folds, n=3)
         assert len(seen) == 2
         for wide, expected in zip(seen, supports[:2], strict=True):

@@ -12,7 +12,7 @@ from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
 from localshapley.engine.run_store import opened
 from localshapley.methods import read_settings
-from localshapley.problem.posing import pose
+from playing import pose
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:8], Y_TEST[:8]

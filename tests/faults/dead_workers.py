@@ -22,7 +22,8 @@ import localshapley as ls
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
 from localshapley.methods import read_settings
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from faults.batches import main
@@ -73,7 +74,9 @@ class Killer:
 
 def value(folder: str, n_jobs: int, progress: Any = False) -> np.ndarray:
     """Values of a run whose pieces are small."""
-    problem = pose(X, Y, X_TEST, Y_TEST, model=Signing(folder), support=ls.supports.Nearest(7), n_jobs=n_jobs)
+    model, support = Signing(folder), ls.supports.Nearest(7)
+    question = Question.of_rows(X, Y, X_TEST, Y_TEST, model=model, support=support, n_jobs=n_jobs)
+    problem = build_problem(question)
     executor = Executor(problem.trainer, max_batch=8)
     return play(problem.graph, executor, read_settings("exact", progress=progress)).values
 

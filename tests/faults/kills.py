@@ -30,7 +30,8 @@ from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
 from localshapley.engine.run_store import opened
 from localshapley.methods import read_settings
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
+from localshapley.question import Question
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from faults.batches import main
@@ -91,7 +92,9 @@ def folder() -> Path:
 
 def value(method: str, path: Path | None, n_jobs: int, told: Callable[[], None] | None = None) -> np.ndarray:
     """Values and standard errors of a run, which has small batches if it is to tell when it has written one."""
-    problem = pose(X, Y, X_TEST, Y_TEST, model=Means(), support=ls.supports.Nearest(7), n_jobs=n_jobs)
+    problem = build_problem(
+        Question.of_rows(X, Y, X_TEST, Y_TEST, model=Means(), support=ls.supports.Nearest(7), n_jobs=n_jobs)
+    )
     settings = read_settings(method, **({"budget": 600} if method == "sample" else {}))
     store = None if path is None else ls.Store(path, fastest=0)
     with opened(store, problem.contents) as known:

@@ -15,8 +15,7 @@ from localshapley.estimate.tuning import QUICK, TUNED, Tuning
 from localshapley.methods import Auto, Sample, read_settings
 from localshapley.methods.sample import SampleRun
 from localshapley.models.utility import as_trainer
-from localshapley.problem.posing import pose
-from playing import play
+from playing import play, pose
 
 N = 9
 any_supports = st.lists(st.lists(st.integers(0, N - 1), unique=True, max_size=6), min_size=1, max_size=7)

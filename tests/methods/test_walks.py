@@ -23,8 +23,7 @@ from localshapley.methods import GlobalMC, LocalMC, find_method, read_settings
 from localshapley.methods.walks import Walks
 from localshapley.models.knn import KNNTrainer
 from localshapley.models.utility import as_trainer
-from localshapley.problem.posing import pose
-from playing import Timed, play
+from playing import Timed, play, pose
 
 SAMPLED = ("global-mc", "local-mc", "tmc", TMC(patience=2, by_test=True), "complementary")
 N, TESTS = 5, 3

@@ -6,7 +6,7 @@ import numpy as np
 
 import localshapley as ls
 from localshapley.models import Coalitions, Estimator
-from localshapley.problem.posing import pose
+from playing import pose
 
 
 def scores_of_both(model, data, score=None, sizes=(1, 40), n=60, n_tests=3):

@@ -8,8 +8,8 @@ from sklearn.naive_bayes import GaussianNB
 
 import localshapley as ls
 from localshapley.models.bayes import BayesTrainer
-from localshapley.problem.posing import pose
 from models.against import assert_same, scores_of_both
+from playing import pose
 
 
 @pytest.mark.parametrize("score", ["accuracy", "confidence", "margin", "log_loss"])

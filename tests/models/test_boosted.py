@@ -20,11 +20,11 @@ from localshapley.inputs.model import final_step, train_reference
 from localshapley.models.boosted import BoostedTrainer, _rules
 from localshapley.models.fixed import Fixed
 from localshapley.models.recipes import margins_of
-from localshapley.problem.posing import pose
 from localshapley.supports.leaf_numbers import leaf_numbers
 from naive import shapley_of_one
 from naive_boosted import boosted_margins, margin_of, newton, squared_error_of
 from naive_fixed import fixed_values
+from playing import pose
 
 
 def rows(seed, n_rows=8, n_tests=4, *, amounts=False, n_classes=3):

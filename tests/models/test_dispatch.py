@@ -424,7 +424,7 @@ class TestSwitches:
 
     def test_a_pipeline_is_quiet_where_the_user_turned_compiling_off(self, monkeypatch):
         pipeline = make_pipeline(StandardScaler(), KNeighborsClassifier(3))
-        assert trainer_of(Estimator(pipeline), task()).note == ""
+        assert trainer_of(Estimator(pipeline), task()).training_notes == ()
         monkeypatch.setenv(SWITCH, "0")
         assert trainer_of(pipeline, task()).note == ""
 

@@ -27,8 +27,8 @@ import localshapley as ls
 from localshapley.inputs.model import seeded
 from localshapley.models import leaves as leaves_module
 from localshapley.models.fixed import Fixed
-from localshapley.problem.posing import pose
 from naive_fixed import bags_of, fixed_values, refilled
+from playing import pose
 
 CLASSIFIERS = [
     DecisionTreeClassifier(random_state=0),

@@ -29,8 +29,8 @@ from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Estimator, Task
 from localshapley.models import knn as knn_module
 from localshapley.models.knn import KNNTrainer
-from localshapley.problem.posing import pose
 from localshapley.supports import Everything, Given, Nearest, Radius
+from playing import pose
 
 BY_CLASSES = "equivalence classes cover"
 

@@ -19,9 +19,9 @@ from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Task
 from localshapley.models.linear import LogisticTrainer, RidgeTrainer
 from localshapley.models.tree import IS_1_9
-from localshapley.problem.posing import pose
 from localshapley.scores import SCORES
 from models.against import assert_same, scores_of_both
+from playing import pose
 
 
 class Shares:

@@ -16,8 +16,8 @@ import localshapley as ls
 from localshapley.coalitions.batch import Coalitions
 from localshapley.inputs.task import Task
 from localshapley.models.radius import RadiusTrainer
-from localshapley.problem.posing import pose
 from models.against import assert_same
+from playing import pose
 
 IRIS, DIABETES = (ls.datasets.load(name)[:4] for name in ("iris", "diabetes"))
 CLASSIFIER, REGRESSOR = RadiusNeighborsClassifier(0.8), RadiusNeighborsRegressor(3)

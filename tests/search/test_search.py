@@ -14,8 +14,8 @@ import localshapley as ls
 from localshapley.distances import distances
 from localshapley.kernels.neighbours import euclidean_pairs
 from localshapley.search import best as best_module
-from localshapley.search import bounds, join, merge, nearest, nearest_others, scan, within
-from localshapley.search.pairs import measure
+from localshapley.search import bounds, join, merge, nearest, nearest_others, neighbours, scan, within
+from localshapley.search.pairs import measure, nearest_of_few
 
 rng = np.random.default_rng(0)
 CENTRES = rng.normal(size=(8, 5)) * 100
@@ -78,6 +78,19 @@ def _blocks(request, monkeypatch):
     monkeypatch.setattr(bounds, "SAMPLE", sample)
     if rows < 700:
         monkeypatch.setattr(scan, "SMALL", 0)  # in threads
+
+
+@pytest.fixture(autouse=True)
+def _never_few(monkeypatch):
+    """Tables of tests are small, but are searched as large ones are."""
+    monkeypatch.setattr(neighbours, "FEW_PRODUCTS", -1)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_all_distances_of_few_rows_are_those_of_a_loop(name):
+    X, queries = TABLES[name][:500], TABLES[name][500:520]
+    for k in (1, 9, 500):
+        same(nearest_of_few(X, queries, k), loop(X, queries), k)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -17,9 +17,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.inputs.model import final_step, train_reference
-from localshapley.problem.posing import pose
 from localshapley.supports.default import default_support
 from localshapley.supports.leaf_numbers import has_leaves, leaf_numbers
+from playing import pose
 
 
 def rows(n_rows=60, n_tests=7, seed=0):

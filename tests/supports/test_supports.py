@@ -38,7 +38,6 @@ from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
-from localshapley.problem.posing import pose
 from localshapley.supports import (
     CompactKernel,
     Dual,
@@ -54,6 +53,7 @@ from localshapley.supports import (
     TreeNode,
     default_support,
 )
+from playing import pose
 
 rng = np.random.default_rng(0)
 X, X_TEST = rng.normal(size=(40, 3)) * [1, 5, 0.2], rng.normal(size=(7, 3)) * [1, 5, 0.2]

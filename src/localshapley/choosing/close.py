@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.base import is_classifier, is_regressor
@@ -33,20 +32,13 @@ class Close(Support):
     ----------
     times : int, default=1
         How many times as many rows as usual.
-
-    Attributes
-    ----------
-    spaces : list of Space
-        Where it has been asked to look, fold by fold, so that wider ones can be found there as well.
     """
 
     times: int = 1
-    spaces: list[Space] = field(default_factory=list, compare=False)
     reads_model = True  # a network's distances are those of its embedding
 
     def find(self, space: Space) -> list[Indices]:
         """Find them; where no distance is defined, the support of the model takes their place."""
-        self.spaces.append(space)
         own = default_support(space.reference)[0]
         n = int(np.clip(round(0.75 * np.sqrt(space.X.shape[0])), FEWEST, MOST))
         n = self.times * (N_NUMBERS if is_regressor(space.reference) else n)
@@ -56,11 +48,6 @@ class Close(Support):
             return replace(own, n=n)(space)
         any_scale = isinstance(own, TreeNode | Leaves)
         return (Nearest(n, standardise=any_scale) if are_finite(space) else own)(space)
-
-    def wider(self) -> Iterator[list[list[Indices]]]:
-        """Supports of `WIDER` sizes where it has been asked to look, fold by fold."""
-        for times in WIDER:
-            yield [Close(times)(space) for space in self.spaces]
 
     def larger(self) -> str:
         """A support of a size of one's own."""

@@ -20,6 +20,7 @@ from localshapley.inputs.model import prepared, takes_kernel
 from localshapley.inputs.numbers import check_n_jobs, check_whole
 from localshapley.models.checking import check
 from localshapley.progress import Progress, ProgressSetting
+from localshapley.question import Table
 from localshapley.tasks.curves import SCORES, Training
 
 SHARES = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5)
@@ -86,81 +87,76 @@ def _where(shares: pd.Series[float], where: pd.Series[bool]) -> str:
     return f"at {', '.join(names)}"
 
 
-@dataclass(frozen=True)
-class Question:
-    """What rows were chosen from, and how.
+def compare(
+    data: Table,
+    model: Any,
+    choose: Callable[..., Ints],
+    removed: bool,
+    shares: Iterable[float] | None = None,
+    *,
+    folds: int = 5,
+    n_random: int = 10,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: ProgressSetting = None,
+) -> Comparison:
+    """Choose rows by all folds but one, and score on that one, each in turn.
 
-    Attributes
+    Parameters
     ----------
-    X, y, X_test, y_test, model
-        As the user gave them.
-    cv : int, splitter or None
+    data : Table
+        What rows were chosen from.
+    model
+        As the user gave it.
     choose : callable
         `choose(X, y, X_test, y_test, cv=, n=)` gives the positions of `n` rows in their order.
     removed : bool
         Whether these rows are to go.
+    shares, folds, n_random, seed, n_jobs, progress
+        As in `Selection.curve`.
     """
+    check_n_jobs(n_jobs)
+    check_whole("n_random", n_random)
+    wanted = _checked(SHARES if shares is None else shares)
+    parts, scores, of_all, name = list(_parts(data, folds, seed)), [], [], ""
+    sizes: list[int] = []
+    with Progress(progress, len(parts) * (1 + len(wanted) * (1 + n_random)), "comparing with random rows") as bar:
+        for number, (X, y, tests, cv, held) in enumerate(parts):
+            train, name = _training(model, X, y, *held, seed)
+            counts = [max(1, round(share * len(y))) for share in wanted]
+            rng = np.random.default_rng([seed, number])
+            orders = [choose(X, y, *tests, cv=cv, n=max(counts))]
+            orders += [rng.permutation(len(y)) for _ in range(n_random)]
+            used = [np.arange(len(y)), *(_used(order[:k], len(y), removed) for order in orders for k in counts)]
+            found = []
+            for score in Parallel(n_jobs, return_as="generator")(delayed(train)(rows) for rows in used):
+                found.append(score)
+                bar.advance(1)
+            of_all.append(found[0])
+            scores.append(np.reshape(found[1:], (len(orders), len(counts))))
+            sizes = [len(rows) for rows in used[1 : 1 + len(counts)]]
+    return Comparison(_table(wanted, sizes, np.array(scores)), name, float(np.mean(of_all)), removed)
 
-    X: Any
-    y: Any
-    X_test: Any
-    y_test: Any
-    model: Any
-    cv: Any
-    choose: Callable[..., Ints]
-    removed: bool
 
-    def compare(
-        self,
-        shares: Iterable[float] | None = None,
-        *,
-        folds: int = 5,
-        n_random: int = 10,
-        seed: int = 0,
-        n_jobs: int | None = None,
-        progress: ProgressSetting = None,
-    ) -> Comparison:
-        """Choose by all folds but one, and score on that one, each in turn."""
-        check_n_jobs(n_jobs)
-        check_whole("n_random", n_random)
-        wanted = _checked(SHARES if shares is None else shares)
-        parts, scores, of_all, name = list(self._parts(folds, seed)), [], [], ""
-        sizes: list[int] = []
-        with Progress(progress, len(parts) * (1 + len(wanted) * (1 + n_random)), "comparing with random rows") as bar:
-            for number, (X, y, tests, cv, held) in enumerate(parts):
-                train, name = _training(self.model, X, y, *held, seed)
-                counts = [max(1, round(share * len(y))) for share in wanted]
-                rng = np.random.default_rng([seed, number])
-                orders = [self.choose(X, y, *tests, cv=cv, n=max(counts))]
-                orders += [rng.permutation(len(y)) for _ in range(n_random)]
-                used = [np.arange(len(y)), *(self._used(order[:k], len(y)) for order in orders for k in counts)]
-                found = []
-                for score in Parallel(n_jobs, return_as="generator")(delayed(train)(rows) for rows in used):
-                    found.append(score)
-                    bar.advance(1)
-                of_all.append(found[0])
-                scores.append(np.reshape(found[1:], (len(orders), len(counts))))
-                sizes = [len(rows) for rows in used[1 : 1 + len(counts)]]
-        return Comparison(_table(wanted, sizes, np.array(scores)), name, float(np.mean(of_all)), self.removed)
+def _used(rows: Ints, n_rows: int, removed: bool) -> Ints:
+    """The rows to train on."""
+    return np.setdiff1d(np.arange(n_rows), rows) if removed else np.sort(rows)
 
-    def _used(self, rows: Ints, n_rows: int) -> Ints:
-        """The rows to train on."""
-        return np.setdiff1d(np.arange(n_rows), rows) if self.removed else np.sort(rows)
 
-    def _parts(self, folds: int, seed: int) -> Iterator[tuple[Any, AnyArray, tuple[Any, Any], Any, tuple[Any, Any]]]:
-        """Rows and labels, test rows and folds to choose by, and rows to score on."""
-        X, y, X_test = known_table(self.X), np.asarray(self.y), known_table(self.X_test)
-        if self.cv is None:
-            y_test = np.asarray(self.y_test)
-            for rest, held in _folds(folds, y_test, seed):
-                tests, scored = (
-                    (_safe_indexing(X_test, rest), y_test[rest]),
-                    (_safe_indexing(X_test, held), y_test[held]),
-                )
-                yield X, y, tests, None, scored
-            return
-        for rest, held in _folds(folds, y, seed):
-            yield _safe_indexing(X, rest), y[rest], (None, None), self.cv, (_safe_indexing(X, held), y[held])
+def _parts(data: Table, folds: int, seed: int) -> Iterator[tuple[Any, AnyArray, tuple[Any, Any], Any, tuple[Any, Any]]]:
+    """Rows and labels, test rows and folds to choose by, and rows to score on."""
+    X, y, X_test = known_table(data.X), np.asarray(data.y), known_table(data.X_test)
+    if data.cv is None:
+        y_test = np.asarray(data.y_test)
+        for rest, held in _folds(folds, y_test, seed):
+            tests, scored = (
+                (_safe_indexing(X_test, rest), y_test[rest]),
+                (_safe_indexing(X_test, held), y_test[held]),
+            )
+            yield X, y, tests, None, scored
+        return
+    for rest, held in _folds(folds, y, seed):
+        yield _safe_indexing(X, rest), y[rest], (None, None), data.cv, (_safe_indexing(X, held), y[held])
 
 
 def _folds(folds: int, labels: AnyArray, seed: int) -> list[tuple[Ints, Ints]]:

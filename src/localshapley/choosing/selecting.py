@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.choosing.climbing import Descent
-from localshapley.choosing.close import Close
-from localshapley.choosing.comparing import Question
+from localshapley.choosing.close import WIDER, Close
+from localshapley.choosing.comparing import Comparison, compare
 from localshapley.choosing.harm import harmless
 from localshapley.choosing.result import Chosen, Pruning, Selection
 from localshapley.choosing.walking import Walk
@@ -22,21 +23,23 @@ from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
 from localshapley.inputs.columns import count_of, n_rows_of
-from localshapley.methods import read_settings
+from localshapley.inputs.folds import tested_rows
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed import Fixed
 from localshapley.models.graph_model import GraphModel
 from localshapley.notes import Note
+from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
+from localshapley.problem.build import build_problem
 from localshapley.problem.finding import of_all_rows
-from localshapley.problem.making import games_of
-from localshapley.problem.posing import pose
 from localshapley.progress import ProgressSetting, telling
+from localshapley.question import Question, Table
 from localshapley.search.scan import showing
 from localshapley.supports.base import Support
 from localshapley.wording import counted
 
 
+@documented
 def select(
     X: Any,
     y: Any,
@@ -76,8 +79,6 @@ def select(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, store, on_error
-        As in `value`.
     n : int or float, optional
         How many rows, or which share of them, such as 0.2 (1 is one row, 1.0 are all); by default all rows are put in
         order.
@@ -85,6 +86,8 @@ def select(
         Which rows can stand for a test row; by default its 15 nearest rows, down to 8 where there are fewer than 400
         rows, and 20 where numbers are predicted; of a tree, the nearest ones in its node. With classes, four times as
         many rows choose as long as fewer than one of them is taken on average, then twice as many.
+    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
+        In place of test rows, as in `value`.
     budget : int, optional
         Maximum number of trainings, more than there are rows; by default supports three times as many. What it leaves
         out is not taken by gain.
@@ -107,14 +110,10 @@ def select(
     >>> len(chosen.index), chosen.n_gained <= 12
     (12, True)
     """
-    asked = Asked(
-        X, y, X_test, y_test, model=model, n=n, cv=cv, support=support, score=score, budget=budget,
-        max_seconds=max_seconds, empty=empty, seed=seed, n_jobs=n_jobs, progress=progress, store=store,
-        on_error=on_error, on_interrupt=on_interrupt,
-    )  # fmt: skip
-    return _select(asked)
+    return _select(Question.of(Table, locals()), n)
 
 
+@documented
 def prune(
     X: Any,
     y: Any,
@@ -144,13 +143,13 @@ def prune(
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, score, empty, seed, n_jobs, store, on_error
-        As in `value`.
     n : int or float, optional
         How many rows shall go (an int), or which share of them (a float up to 1.0); by default all are put in order.
     support, budget, max_seconds, progress, on_interrupt
         As in `select`. Measuring takes at most a training for each pair of a test row and a row of its support, and is
         always finished.
+    cv : int, splitter of scikit-learn or pairs (training rows, test rows), optional
+        In place of test rows, as in `value`.
 
     Returns
     -------
@@ -165,133 +164,87 @@ def prune(
     >>> pruned.n_free >= pruned.n_best > 0
     True
     """
-    asked = Asked(
-        X, y, X_test, y_test, model=model, n=n, cv=cv, support=support, score=score, budget=budget,
-        max_seconds=max_seconds, empty=empty, seed=seed, n_jobs=n_jobs, progress=progress, store=store,
-        on_error=on_error, on_interrupt=on_interrupt,
-    )  # fmt: skip
-    return _prune(asked)
+    return _prune(Question.of(Table, locals()), n)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The arguments of `select` and `prune`."""
-
-    X: Any
-    y: Any
-    X_test: Any
-    y_test: Any
-    _: KW_ONLY
-    model: Any
-    n: float | None
-    cv: Any
-    support: Support | None
-    score: Any
-    budget: int | None
-    max_seconds: float | None
-    empty: float | None
-    seed: int
-    n_jobs: int | None
-    progress: ProgressSetting
-    store: StoreSetting
-    on_error: str
-    on_interrupt: str
-
-    @contextmanager
-    def begin(self) -> Iterator[tuple[Walk, int]]:
-        """Check the arguments and find the games; gives a walk that has not moved, and the number of rows wanted."""
-        limits = {"budget": self.budget, "max_seconds": self.max_seconds}
-        settings = read_settings(
-            "auto", seed=self.seed, progress=self.progress, on_interrupt=self.on_interrupt, **limits
+@contextmanager
+def _begun(question: Question[Table], n: float | None) -> Iterator[tuple[Walk, int]]:
+    """Check the arguments and find the games; gives a walk that has not moved, and the number of rows wanted."""
+    data, limits, model = question.data, question.limits, question.model
+    if isinstance(model, Fixed) or (isinstance(model, str) and model == FIXED_FOREST):
+        raise InvalidArgumentError(
+            "model is grown once, on all rows, so it cannot tell how few rows do; give the forest itself, such as "
+            "model='forest', or choose by value: tasks.select."
         )
-        if isinstance(self.model, Fixed) or (isinstance(self.model, str) and self.model == FIXED_FOREST):
-            raise InvalidArgumentError(
-                "model is grown once, on all rows, so it cannot tell how few rows do; give the forest itself, such as "
-                "model='forest', or choose by value: tasks.select."
-            )
-        if isinstance(self.model, GraphModel):
-            raise InvalidArgumentError(
-                "model is for the nodes of a graph, which are chosen by value: tasks.select(value_nodes(...), n)."
-            )
-        if isinstance(self.cv, str):
-            raise InvalidArgumentError(
-                f"cv must be a number of folds, a splitter or pairs of row numbers; got {self.cv!r}. Try cv=5."
-            )
-        if self.n is not None:
-            count_of(self.n, n_rows_of(self.X))
-        close = Close()
-        problem, wider = self._pose(close if self.support is None else self.support), []
-        if self.support is None and problem.task.codes is not None:
-            with telling(self.progress, "finding wider supports"), showing(self.progress):
-                wider = [_graph_of(problem, found) for found in close.wider()]
-        close.spaces.clear()  # the problem keeps its support, and need not keep the rows of all folds
-        n_rows = problem.graph.n_players
-        count = n_rows if self.n is None else count_of(self.n, n_rows)
-        with opened(self.store, problem.contents) as known:
-            executor = Executor(
-                problem.trainer, known, max_seconds=self.max_seconds, on_interrupt=settings.on_interrupt
-            )
-            yield Walk(problem, settings, executor, wider), count
-
-    def _pose(self, support: Support) -> RowsProblem:
-        return pose(
-            self.X,
-            self.y,
-            self.X_test,
-            self.y_test,
-            model=self.model,
-            cv=self.cv,
-            support=support,
-            score=self.score,
-            empty=self.empty,
-            seed=self.seed,
-            n_jobs=self.n_jobs,
-            on_error=self.on_error,
-            progress=self.progress,
+    if isinstance(model, GraphModel):
+        raise InvalidArgumentError(
+            "model is for the nodes of a graph, which are chosen by value: tasks.select(value_nodes(...), n)."
         )
+    if isinstance(data.cv, str):
+        raise InvalidArgumentError(
+            f"cv must be a number of folds, a splitter or pairs of row numbers; got {data.cv!r}. Try cv=5."
+        )
+    if n is not None:
+        count_of(n, n_rows_of(data.X))
+    is_open = question.support is None
+    problem, wider = build_problem(replace(question, support=Close()) if is_open else question), list[SupportGraph]()
+    if is_open and problem.task.codes is not None:
+        with telling(limits.progress, "finding wider supports"), showing(limits.progress):
+            wider = [_graph_of(problem, [Close(times)(space) for space in problem.spaces]) for times in WIDER]
+    n_rows = problem.graph.n_players
+    with opened(question.store, problem.contents) as known:
+        executor = Executor(problem.trainer, known, max_seconds=limits.max_seconds, on_interrupt=limits.on_interrupt)
+        # The problem keeps its supports, and need not keep the rows of all folds.
+        yield Walk(replace(problem, spaces=()), limits, executor, wider), n_rows if n is None else count_of(n, n_rows)
 
-    def question(self, walk: Walk, answer: Callable[[Asked], Chosen], *, removed: bool) -> Question:
-        """The same question, to be asked of parts of the data."""
-        folds = walk.problem.folds
-        cv = self.cv if folds is None or hasattr(self.cv, "split") else len(folds)
 
-        def choose(*data: Any, **more: Any) -> Ints:
-            named = dict(zip(("X", "y", "X_test", "y_test"), data, strict=True))
-            return answer(replace(self, **named, **more, progress=False, store=None)).order
+def _comparison(
+    question: Question[Table], walk: Walk, answer: Callable[[Question[Table], float | None], Chosen], *, removed: bool
+) -> Callable[..., Comparison]:
+    """What compares the answer to a question, asked of parts of its data, with random rows."""
+    data, folds = question.data, walk.problem.folds
+    cv = data.cv if folds is None or hasattr(data.cv, "split") else len(folds)
 
-        return Question(self.X, self.y, self.X_test, self.y_test, self.model, cv, choose, removed)
+    def choose(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, n: float | None) -> Ints:
+        part = Table(X=X, y=y, X_test=X_test, y_test=y_test, cv=cv)
+        quiet = replace(question.limits, progress=False)
+        return answer(replace(question, data=part, limits=quiet, store=None), n).order
+
+    return partial(compare, replace(data, cv=cv), question.model, choose, removed)
 
 
 def _graph_of(problem: RowsProblem, found: list[list[Indices]]) -> SupportGraph:
     """The games of a problem with other supports, which were found fold by fold."""
-    folds = problem.folds
-    return games_of(found[0] if folds is None else of_all_rows(found, folds), problem.graph.n_players, folds)
+    folds, n_rows = problem.folds, problem.graph.n_players
+    if folds is None:
+        return SupportGraph(found[0], n_rows)
+    return SupportGraph(of_all_rows(found, folds), n_rows, sources=tested_rows(folds))
 
 
-def _select(asked: Asked) -> Selection:
+def _select(question: Question[Table], n: float | None) -> Selection:
     """Rows by gain, then the others."""
-    with asked.begin() as (walk, count):
-        worth, start, others = _climbed(walk, count, asked.seed)
+    with _begun(question, n) as (walk, count):
+        worth, start, others = _climbed(walk, count, question.limits.seed)
     order = np.append(walk.order, others[: count - len(walk.order)]).astype(np.int64)
     unknown = np.full(len(order) - len(walk.order), np.nan)
     gains, stderr = np.append(walk.gains, unknown), np.append(walk.stderrs, unknown)
-    compare = asked.question(walk, _select, removed=False).compare
-    return Selection(**_described(walk, worth), order=order, gains=gains, stderr=stderr, start=start, compare=compare)
+    by = _comparison(question, walk, _select, removed=False)
+    return Selection(**_described(walk, worth), order=order, gains=gains, stderr=stderr, start=start, compare=by)
 
 
-def _prune(asked: Asked) -> Pruning:
+def _prune(question: Question[Table], n: float | None) -> Pruning:
     """The same backwards, with what changes as rows go."""
-    with asked.begin() as (walk, count):
+    with _begun(question, n) as (walk, count):
         graph = walk.problem.graph
         later = len(graph.players) + graph.n_games
-        worth, _, others = _climbed(walk, graph.n_players, asked.seed, later)
+        worth, _, others = _climbed(walk, graph.n_players, question.limits.seed, later)
         order = np.append(walk.order, others).astype(np.int64)[::-1][:count]
         descent = Descent(graph, order)
         start, gains = descent.changes(walk.scores_of(descent.wanted))
-    compare = asked.question(walk, _prune, removed=True).compare
+    by = _comparison(question, walk, _prune, removed=True)
     if not walk.is_cut:
         walk.stopped = Note("rows-in-order", f"{counted(count, 'row')} in order", n_rows=count)
-    return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=compare)
+    return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=by)
 
 
 def _climbed(walk: Walk, n: int, seed: int, later: int = 0) -> tuple[Floats, float, Ints]:

@@ -216,7 +216,7 @@ def find_model(name: str, regression: bool) -> Any:
 
 def find_support(text: str | None) -> Support | str | None:
     """The support behind `--support`: a name, and its size after a colon."""
-    from localshapley.locality.growing import AUTO  # heavy
+    from localshapley.question import AUTO  # heavy
 
     if text is None or text == AUTO:
         return text

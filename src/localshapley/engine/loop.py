@@ -138,7 +138,7 @@ class RunResult:
                 method=self.method,
                 chosen=self.chosen,
                 is_random=problem.trainer.is_random,
-                skill=problem.skill,
+                skill=problem.judge,
             ),
             cost=self.cost,
             stopped=self.stopped,

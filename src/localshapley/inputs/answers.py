@@ -21,11 +21,10 @@ CHANCE = 1e-6
 """A column is `y` by accident if any column, shuffled, would equal it with more than this probability."""
 
 
-def check_answer(X: Any, labels: AnyArray, y: Any) -> list[Note]:
-    """Refuse a table in which a column is `y`; returns a note where that is less sure.
+def check_answer(X: Any, labels: AnyArray, y: Any) -> None:
+    """Refuse a table in which a column is `y`, unless `y` has another name, or it may be so by accident.
 
-    It is less sure if `y` has another name, or columns have none. A few rows, or labels that hardly differ, may be
-    equal by accident.
+    A few rows, or labels that hardly differ, may be equal by accident.
 
     Parameters
     ----------
@@ -33,34 +32,26 @@ def check_answer(X: Any, labels: AnyArray, y: Any) -> list[Note]:
     labels : array of shape (n_rows,)
     y : the labels as the user gave them, maybe with a name
     """
-    equal = [] if sparse.issparse(X) else equal_columns(X, labels)
+    equal = equal_columns(X, labels) if isinstance(X, pd.DataFrame) else []  # columns of arrays have no names
     if not equal:
-        return _note_on_recoded(X, labels)
-    own, names = _name_of(y), X.columns[equal].tolist() if isinstance(X, pd.DataFrame) else []
-    accident = is_accident(labels, X.shape[1])
-    if names and (own in names or (own is None and not accident)):
+        return
+    own, names = _name_of(y), X.columns[equal].tolist()
+    if own in names or (own is None and not is_accident(labels, X.shape[1])):
         name = own if own in names else names[0]
         raise InvalidArgumentError(
             f"X has the column {name!r}, which is y itself, so that models would read the answer; leave it out: "
             f"X.drop(columns={name!r})."
         )
-    if accident:
-        return []
-    return [_leak((names or equal)[0], "")]
 
 
-def _note_on_recoded(X: Any, labels: AnyArray) -> list[Note]:
-    """The note on a column that has another word for each class; who has made it may mean it, so it is no error."""
+def notes_on_answers(X: Any, labels: AnyArray) -> list[Note]:
+    """Name a column that is `y`, or has another word for each class; who has made it may mean it."""
     found, how = ([], "") if sparse.issparse(X) else find_answers(X, labels)
     if not found:
         return []
     name = X.columns.tolist()[found[0]] if isinstance(X, pd.DataFrame) else found[0]
-    return [_leak(name, how)]
-
-
-def _leak(name: Any, how: str) -> Note:
     text = f"column {name!r} of X equals y{how}: models are given the answer; leave it out."
-    return Note("target-in-column", text, column=name)
+    return [Note("target-in-column", text, column=name)]
 
 
 def find_answers(X: Any, labels: AnyArray) -> tuple[list[int], str]:

@@ -40,8 +40,10 @@ _LEAST = ("min_samples_leaf", "min_child_samples", "min_data_in_leaf")
 
 def library_of(estimator: Any) -> str:
     """The boosting library that an estimator comes from, or is derived from; empty for all others."""
-    homes = (kind.__module__.split(".")[0] for kind in type(estimator).__mro__)
-    return next((home for home in homes if home in LIBRARIES), "")
+    for kind in type(estimator).__mro__:
+        if (home := kind.__module__.partition(".")[0]) in LIBRARIES:
+            return home
+    return ""
 
 
 def boosters_in(estimator: Any) -> Iterator[tuple[str, str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
@@ -12,7 +13,7 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Ints, as_column
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.answers import check_answer
+from localshapley.inputs.answers import check_answer, notes_on_answers
 from localshapley.inputs.indexes import check_order, index_of, notes_on_names
 from localshapley.inputs.numbers import LARGEST_AMOUNT, check_size
 from localshapley.inputs.sentinels import notes_on_sentinels
@@ -34,7 +35,9 @@ class Data:
     ids : pandas Index or None
         The index of the user's table.
     notes : list of Note
-        What the user should know about the tables.
+        What the user should know, found on the way.
+    remarks : callable
+        Gives what else the user should know about the tables.
     """
 
     X: Any
@@ -43,35 +46,39 @@ class Data:
     y_test: AnyArray
     ids: pd.Index | None = None
     notes: list[Note] = field(default_factory=list)
+    remarks: Callable[[], list[Note]] = list
 
 
-def read_data(X: Any, y: Any, X_test: Any, y_test: Any) -> Data:
-    """Check rows and labels; both tables have the same columns and the same form: frames, arrays or CSR matrices."""
-    notes = check_order("y", y, "X", X) + check_order("y_test", y_test, "X_test", X_test)
-    rows, test_rows = _read_rows("X", X), _read_rows("X_test", X_test)
-    labels = _read_labels("y", y, rows.shape[0], "X")
-    notes += check_answer(rows, labels, y)
-    test_labels = _read_labels("y_test", y_test, test_rows.shape[0], "X_test")
-    if rows.shape[1] != test_rows.shape[1]:
-        raise InvalidArgumentError(
-            f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
-        )
-    rows, test_rows = _in_one_form(rows, test_rows)
-    notes += notes_on_names(X) + notes_on_sentinels(rows, test_rows)
-    return Data(rows, labels, test_rows, test_labels, index_of(X, y), notes)
+def read_data(X: Any, y: Any, X_test: Any, y_test: Any, *, alone: bool = False) -> Data:
+    """Check rows and labels; both tables have the same columns and the same form: frames, arrays or CSR matrices.
 
-
-def read_table(X: Any, y: Any) -> Data:
-    """Check rows and labels that will test each other in folds."""
+    With `alone` there are no test rows: rows will test each other in folds.
+    """
     notes = check_order("y", y, "X", X)
-    rows = _read_rows("X", X)
+    rows, test_rows = _read_rows("X", X), None
     labels = _read_labels("y", y, rows.shape[0], "X")
-    notes += check_answer(rows, labels, y)
-    return Data(rows, labels, None, labels[:0], index_of(X, y), notes + notes_on_names(X) + notes_on_sentinels(rows))
+    test_labels, given = labels[:0], rows
+    check_answer(rows, labels, y)
+    if not alone:
+        notes += check_order("y_test", y_test, "X_test", X_test)
+        test_rows = _read_rows("X_test", X_test)
+        test_labels = _read_labels("y_test", y_test, test_rows.shape[0], "X_test")
+        if rows.shape[1] != test_rows.shape[1]:
+            raise InvalidArgumentError(
+                f"X_test has {test_rows.shape[1]} features, X has {rows.shape[1]}; both need the same columns."
+            )
+        rows, test_rows = _in_one_form(rows, test_rows)
+
+    def remarks() -> list[Note]:
+        return notes_on_answers(given, labels) + notes_on_names(given) + notes_on_sentinels(rows, test_rows)
+
+    return Data(rows, labels, test_rows, test_labels, index_of(X, y), notes, remarks)
 
 
 def known_table(X: Any) -> Any:
     """Tables of other libraries (polars, pyarrow) as pandas, sparse ones in a form that can be indexed by rows."""
+    if isinstance(X, np.ndarray):
+        return X
     if sparse.issparse(X):
         return sparse.csr_matrix(X)
     X = _collected(X)
@@ -154,7 +161,7 @@ def _read_array(name: str, X: Any) -> AnyArray:
 def _read_labels(name: str, y: Any, n_rows: int, rows_name: str) -> AnyArray:
     if y is None:
         raise InvalidArgumentError(f"{name} is missing; give one label or number for each row of {rows_name}.")
-    labels = as_column(_collected(y))
+    labels = as_column(y if isinstance(y, np.ndarray) else _collected(y))
     if labels.ndim != 1:
         shape = getattr(y, "shape", labels.shape)  # a sparse matrix is no array
         raise InvalidArgumentError(f"{name} must be one column; got shape {shape}.")
@@ -185,10 +192,10 @@ def _in_one_form(rows: Any, test_rows: Any) -> tuple[Any, Any]:
         if list(rows.columns) != list(test_rows.columns):
             raise InvalidArgumentError(_other_columns(rows.columns, test_rows.columns))
         return rows, test_rows
-    tables = [as_array(name, table) for name, table in (("X", rows), ("X_test", test_rows))]
-    if sparse.issparse(tables[0]) != sparse.issparse(tables[1]):
+    rows, test_rows = as_array("X", rows), as_array("X_test", test_rows)
+    if sparse.issparse(rows) != sparse.issparse(test_rows):
         raise InvalidArgumentError("X and X_test must both be sparse or both be dense.")
-    return tables[0], tables[1]
+    return rows, test_rows
 
 
 def _other_columns(own: pd.Index, others: pd.Index) -> str:
@@ -261,8 +268,10 @@ def are_amounts(y: AnyArray) -> bool:
 
 def encode(labels: AnyArray, classes: AnyArray) -> tuple[Ints, AnyArray]:
     """Codes of labels; a label that is not a class has code −1, −2, ... and is listed as unseen."""
-    position = {label: code for code, label in enumerate(classes.tolist())}
-    unseen: dict[Any, int] = {}
+    position, unseen = dict(zip(classes.tolist(), range(len(classes)), strict=True)), dict[Any, int]()
+    known = list(map(position.get, labels.tolist()))
+    if None not in known:
+        return np.array(known, dtype=np.int64), np.array([], dtype=labels.dtype)
     codes = np.array(
         [position[v] if v in position else unseen.setdefault(v, -1 - len(unseen)) for v in labels.tolist()],
         dtype=np.int64,

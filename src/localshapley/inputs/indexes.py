@@ -15,7 +15,10 @@ from localshapley.wording import counted
 
 def index_of(*tables: Any) -> pd.Index | None:
     """The index of the first of the tables that has one."""
-    return next((table.index for table in tables if isinstance(table, pd.DataFrame | pd.Series)), None)
+    for table in tables:
+        if isinstance(table, pd.DataFrame | pd.Series):
+            return table.index
+    return None
 
 
 def check_order(
@@ -41,7 +44,8 @@ def check_order(
     localshapley.errors.InvalidArgumentError: y has the index labels of X in another order, first 'a' where X has 'b'; \
 give y.loc[X.index], or y.to_numpy() if the rows are in the right order already.
     """
-    one, other = (table if isinstance(table, pd.Index) else index_of(table) for table in (given, rows))
+    one = given if isinstance(given, pd.Index) else index_of(given)
+    other = rows if isinstance(rows, pd.Index) else index_of(rows)
     if one is None or other is None or len(one) != len(other) or one.equals(other):
         return []
     labels, others = one.tolist(), other.tolist()

@@ -11,6 +11,10 @@ LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_by
 """Where Linux says how much a container may use, in its two versions."""
 
 
+LITTLE = 2**20
+"""Bytes that are always there."""
+
+
 def check_memory(what: str, n_bytes: int, advice: str) -> None:
     """Refuse, before it is made, what would take more memory than the machine has.
 
@@ -18,6 +22,8 @@ def check_memory(what: str, n_bytes: int, advice: str) -> None:
     Traceback (most recent call last):
     localshapley.errors.TooLargeError: per_test=True would take 200,000,000 GB of memory, and there are ...; use a ...
     """
+    if n_bytes < LITTLE:
+        return
     there = memory_size()
     if there is not None and n_bytes > there:
         raise TooLargeError(f"{what} would take {_size(n_bytes)} of memory, and there are {_size(there)}; {advice}.")

@@ -153,14 +153,6 @@ def one_hot(codes: AnyArray, n_classes: int) -> Floats:
     return out
 
 
-def _classes(y: AnyArray) -> tuple[AnyArray, Ints]:
-    """The classes in their order, and the code of each row's; without sorting all rows where labels are numbers."""
-    if y.dtype.kind not in "iu":
-        return np.unique(y, return_inverse=True)
-    codes, classes = pd.factorize(y, sort=True)
-    return classes, codes
-
-
 def _check_kinds(label: Any, unseen: Any) -> None:
     """Refuse text where the labels of `y` are numbers, and the reverse; given one label of each, none is in both."""
     if isinstance(label, str) == isinstance(unseen, str):
@@ -190,7 +182,10 @@ def make_task(
         chosen = scores.resolve(score, "regressor", None, has_proba)
         return Task(data.X, y, data.X_test, y_test, None, None, chosen, empty, seed), []
     try:
-        classes, codes = _classes(data.y)
+        if data.y.dtype.kind in "iu":  # which need not be sorted
+            codes, classes = pd.factorize(data.y, sort=True)
+        else:
+            classes, codes = np.unique(data.y, return_inverse=True)
     except TypeError:
         raise InvalidArgumentError(
             "y mixes labels of different kinds, such as text and numbers; make them one kind, y.astype(str)."

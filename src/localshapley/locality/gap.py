@@ -14,14 +14,16 @@ from localshapley.coalitions.batch import CoalitionLists, Coalitions
 from localshapley.compiling import announcing_compilation
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting, opened
-from localshapley.errors import InvalidArgumentError, unknown_name
+from localshapley.errors import InvalidArgumentError
 from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.inputs.numbers import check_whole
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
+from localshapley.parameters import documented
 from localshapley.problem.base import LocalProblem
-from localshapley.problem.posing import pose
+from localshapley.problem.build import build_problem
 from localshapley.progress import Progress, ProgressSetting
+from localshapley.question import L, Question, Table
 from localshapley.stopping import rank_correlation
 from localshapley.supports.base import Support
 
@@ -86,6 +88,7 @@ class LocalityGap:
         )
 
 
+@documented
 def locality_gap(
     X: Any,
     y: Any,
@@ -112,12 +115,13 @@ def locality_gap(
 
     Random permutations of all training rows give the global marginal of every row; the same permutation, with
     the rows outside the support left out, gives its local marginal. Their difference has the gap as its mean, and
-    where locality is exact it is zero without any noise.
+    where locality is exact it is zero without any noise. With `cv` the global value of a row is over the rows outside
+    the fold of each test row.
 
     Parameters
     ----------
-    X, y, X_test, y_test, model, cv, support, score, empty, seed, n_jobs, progress, owners, store, on_error
-        As in `value`. With `cv` the global value of a row is over the rows outside the fold of each test row.
+    support : `localshapley.supports` object, optional
+        Which training rows can matter to a test row; by default the family that belongs to the model.
     n_tests : int, default=20
         Test rows to sample.
     budget : int, default=20000
@@ -132,50 +136,15 @@ def locality_gap(
     -------
     LocalityGap
     """
-    check_limits(n_tests, budget, max_seconds, on_interrupt)
-    problem = pose(
-        X,
-        y,
-        X_test,
-        y_test,
-        model=model,
-        cv=cv,
-        support=support,
-        score=score,
-        empty=empty,
-        seed=seed,
-        n_jobs=n_jobs,
-        owners=owners,
-        on_error=on_error,
-        progress=progress,
-    )
-    return measure(
-        problem, n_tests, budget, seed, progress, store=store, max_seconds=max_seconds, on_interrupt=on_interrupt
-    )
+    return measure_gap(Question.of(Table, locals()), n_tests, budget)
 
 
-def check_limits(n_tests: int, budget: int, max_seconds: float | None, on_interrupt: str) -> None:
-    """Refuse limits that are none, before anything is done."""
+def measure_gap(question: Question[L], n_tests: int, budget: int) -> LocalityGap:
+    """The gap of the problem of a question, on some of its tests."""
     check_whole("n_tests", n_tests)
     check_whole("budget", budget)
-    check_number("max_seconds", max_seconds, above=0, optional=True)
-    if on_interrupt not in ("raise", "return"):
-        raise unknown_name("on_interrupt", on_interrupt, ("raise", "return"))
-
-
-def measure(
-    problem: LocalProblem,
-    n_tests: int,
-    budget: int,
-    seed: int,
-    progress: ProgressSetting,
-    *,
-    store: StoreSetting,
-    max_seconds: float | None,
-    on_interrupt: str,
-) -> LocalityGap:
-    """The gap of a problem, on some of its tests."""
-    rng, graph = np.random.default_rng(seed), problem.graph
+    problem, limits = build_problem(question), question.limits
+    rng, graph = np.random.default_rng(limits.seed), problem.graph
     tests = np.sort(rng.permutation(graph.n_tests)[:n_tests]).astype(np.int32)
     walks = Walks(problem, tests, rng)
     near = walks.near(problem)
@@ -187,15 +156,15 @@ def measure(
             f"budget, a smaller n_tests, or fewer {problem.unit}s to value."
         )
     permutations = min(permutations, 1000)
-    bar = Progress(progress, permutations * each, "locality check")
-    with opened(store, problem.contents) as known, announcing_compilation(progress), bar:
-        executor = Executor(problem.trainer, known, max_seconds=max_seconds, on_interrupt=on_interrupt)
+    bar = Progress(limits.progress, permutations * each, "locality check")
+    with opened(question.store, problem.contents) as known, announcing_compilation(limits.progress), bar:
+        executor = Executor(problem.trainer, known, max_seconds=limits.max_seconds, on_interrupt=limits.on_interrupt)
         walks.draw(permutations)
         gains, ended = walks.walk(executor, [walks.everyone, near], permutations, bar)
-        notes = [] if known is None else known.notes
+        notes = list[Note]() if known is None else list(known.notes)
     if ended:
         text = f"only {len(gains)} of {permutations} permutations were walked: {ended}."
-        notes = [*notes, Note("permutations-cut", text, n_walked=len(gains), n_asked=permutations, ended=ended)]
+        notes.append(Note("permutations-cut", text, n_walked=len(gains), n_asked=permutations, ended=ended))
     return summarise(gains[:, 1], gains[:, 0], tests, executor.counts.trainings, problem, notes)
 
 

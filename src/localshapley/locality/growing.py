@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 import numpy as np
 
 from localshapley.compiling import announcing_compilation
 from localshapley.engine.executor import Executor
-from localshapley.engine.run_store import StoreSetting, opened
+from localshapley.engine.run_store import opened
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.locality.gap import LocalityGap, Walks, summarise
-from localshapley.methods import Settings
+from localshapley.methods.settings import Settings
 from localshapley.models.boosted import BoostedTrainer
 from localshapley.models.fixed import FixedTrainer
 from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem
+from localshapley.problem.build import build_problem
 from localshapley.progress import Progress
-from localshapley.supports.base import Support
+from localshapley.question import AUTO, L, Question
 from localshapley.supports.given import Everything
 from localshapley.supports.hops import Hops
 
-P = TypeVar("P", bound=LocalProblem)
-AUTO = "auto"
 N_TESTS = 10
 """Test rows on which the gap is measured,"""
 MAX_TRAININGS = 20_000
@@ -33,29 +30,31 @@ MAX_PAIRS = 100_000
 """Without a budget, supports do not grow beyond so many rows, over all test rows; else beyond its trainings."""
 
 
-def pose_with(
-    settings: Settings, support: Support | str | None, pose: Callable[..., P], store: StoreSetting = None
-) -> tuple[P, Settings]:
-    """The problem that `pose` gives, with a support that is large enough if it is ``"auto"``, and the settings left."""
-    chosen = None if support == AUTO else support
-    problem = pose(support=settings.method.support(chosen))  # type: ignore[arg-type]
-    is_exact = isinstance(problem.trainer, FixedTrainer | BoostedTrainer)
-    if not isinstance(support, str) or support != AUTO or settings.method.plays_all or is_exact:
-        return problem, settings
-    most = MAX_TRAININGS if settings.budget is None else min(MAX_TRAININGS, settings.budget // 4)
-    walks = _walks(problem, settings.seed, most)
+def build_large_enough(question: Question[L]) -> tuple[LocalProblem, Settings]:
+    """The problem of a question with a support that is large enough if it is to be found, and the limits left."""
+    limits = question.limits
+    if question.support != AUTO:
+        return build_problem(question), limits
+    question = replace(question, support=None)
+    problem = build_problem(question)
+    if limits.method.plays_all or isinstance(problem.trainer, FixedTrainer | BoostedTrainer):
+        return problem, limits
+    most = MAX_TRAININGS if limits.budget is None else min(MAX_TRAININGS, limits.budget // 4)
+    walks = _walks(problem, limits.seed, most)
     if walks is None:
         text = f"support='auto' kept {problem.support}: to measure what it misses would take over {most:,} trainings."
-        problem.notes.append(Note("support-not-grown", text, support=problem.support, trainings=most))
-        return problem, settings
-    bar = Progress(settings.progress, None, "finding a support")
-    with opened(store, problem.contents) as known, announcing_compilation(settings.progress), bar:
+        return _with_note(problem, Note("support-not-grown", text, support=problem.support, trainings=most)), limits
+    bar = Progress(limits.progress, None, "finding a support")
+    with opened(question.store, problem.contents) as known, announcing_compilation(limits.progress), bar:
         walks.draw(_n_orders(walks, problem, most))
         gaps = GapsOfSupports(walks, Executor(problem.trainer, known), most, bar)
-        found, gap, reason = _grow(problem, gaps, settings, pose)
-    found.notes.append(note_of_gap(found, gap, reason))
-    budget = None if settings.budget is None else settings.budget - gaps.n_scored
-    return found, replace(settings, budget=budget)
+        found, gap, reason = _grow(problem, gaps, question)
+    budget = None if limits.budget is None else limits.budget - gaps.n_scored
+    return _with_note(found, note_on_gap(found, gap, reason)), replace(limits, budget=budget)
+
+
+def _with_note(problem: LocalProblem, note: Note) -> LocalProblem:
+    return replace(problem, remarks=lambda: [*problem.notes, note])
 
 
 def _walks(problem: LocalProblem, seed: int, most: int) -> Walks | None:
@@ -99,7 +98,7 @@ class GapsOfSupports:
         return summarise(local[:, 0], self._total[:n], self._walks.tests, self._executor.counts.trainings, problem)
 
 
-def _grow(problem: P, gaps: GapsOfSupports, settings: Settings, pose: Callable[..., P]) -> tuple[P, LocalityGap, str]:
+def _grow(problem: LocalProblem, gaps: GapsOfSupports, question: Question[L]) -> tuple[LocalProblem, LocalityGap, str]:
     """The first support whose gap is small enough, or the last one that may be; with its gap and what ended it."""
     gap = gaps.of(problem)
     while not gap.enough:
@@ -107,38 +106,39 @@ def _grow(problem: P, gaps: GapsOfSupports, settings: Settings, pose: Callable[.
         if larger is None or (problem.graph.support_sizes == problem.graph.n_players).all():
             return problem, gap, "there is no larger one"
         try:
-            grown = pose(support=larger)
+            grown = build_problem(replace(question, support=larger))
             if isinstance(larger, Hops) and grown.graph.n_entries == problem.graph.n_entries:
-                grown = pose(support=Everything())  # what is left is in other parts of the graph
+                # What is left is in other parts of the graph.
+                grown = build_problem(replace(question, support=Everything()))
         except TooLargeError:
             return problem, gap, "a larger one does not fit into memory"
-        if reason := _too_large(grown, gaps, settings):
+        if reason := _too_large(grown, gaps, question.limits):
             return problem, gap, reason
         problem, gap = grown, gaps.of(grown)
     return problem, gap, ""
 
 
-def _too_large(problem: LocalProblem, gaps: GapsOfSupports, settings: Settings) -> str:
+def _too_large(problem: LocalProblem, gaps: GapsOfSupports, limits: Settings) -> str:
     """Why a support is too large, if it is."""
-    limit = MAX_PAIRS if settings.budget is None else settings.budget
-    if problem.graph.n_entries > limit:
-        return f"a larger one would have over {limit:,} {problem.unit}s, over all {problem.tested}"
+    most = MAX_PAIRS if limits.budget is None else limits.budget
+    if problem.graph.n_entries > most:
+        return f"a larger one would have over {most:,} {problem.unit}s, over all {problem.tested}"
     if gaps.n_orders(problem) < 2:
         return f"to measure a larger one would take over {gaps.most:,} trainings"
-    left = None if settings.budget is None else settings.budget - gaps.most
+    left = None if limits.budget is None else limits.budget - gaps.most
     try:
-        settings.method.start(problem.graph, Executor(problem.trainer), replace(settings, budget=left))
+        limits.method.start(problem.graph, Executor(problem.trainer), replace(limits, budget=left))
     except InvalidArgumentError:
         return "a larger one would need a larger budget"
     return ""
 
 
-def note_of_gap(problem: LocalProblem, gap: LocalityGap, reason: str) -> Note:
-    """What was found."""
-    measured = (
+def note_on_gap(problem: LocalProblem, gap: LocalityGap, reason: str) -> Note:
+    """What was found, for a result."""
+    text = (
         f"locality gap of {problem.support}, found by support='auto': {gap.gap:.2f} ± {gap.gap_stderr:.2f} of the "
         f"values' size (± is one standard error; sampling alone: {gap.noise:.2f}; {len(gap.tests)} {gap.tested}, "
         f"{gap.trainings:,} trainings)"
     )
-    text = f"{measured}." if gap.enough else f"{measured}; {reason}."
+    text = f"{text}." if gap.enough else f"{text}; {reason}."
     return Note("locality-gap", text, support=problem.support, gap=gap.gap, stderr=gap.gap_stderr, enough=gap.enough)

@@ -52,13 +52,14 @@ class Settings:
             raise InvalidArgumentError(
                 f"stop must be a rule of localshapley.stopping, such as RankStable(top=20); got {self.stop!r}."
             )
-        name = self.method.title
         if self.per_test and not self.method.keeps_tests:
-            raise InvalidArgumentError(f"per_test=True is not supported by method={name!r}; use 'sample' or 'exact'.")
+            raise InvalidArgumentError(
+                f"per_test=True is not supported by method={self.method.title!r}; use 'sample' or 'exact'."
+            )
         if self.method.kind != "sampled" and (self.tol or self.stop or self.max_seconds):
             raise InvalidArgumentError(
-                f"tol, stop and max_seconds need a sampled method; method={name!r} is {self.method.kind}. "
-                "Leave them out, or use method='auto'."
+                f"tol, stop and max_seconds need a sampled method; method={self.method.title!r} is "
+                f"{self.method.kind}. Leave them out, or use method='auto'."
             )
 
     @property

@@ -15,8 +15,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Ints
-from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.inputs.data import Data, known_table, read_data, read_table
+from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import Data, known_table, read_data
 from localshapley.inputs.digests import Digests
 from localshapley.inputs.folds import Fold, make_folds, named, order_of_tests, rare_classes
 from localshapley.inputs.model import final_step, fitting, gives_probabilities, takes_kernel
@@ -35,17 +35,37 @@ from localshapley.wording import counted
 
 @dataclass(frozen=True)
 class Checked:
-    """Checked arguments, in one form; test rows of folds are in ascending order."""
+    """Checked arguments, in one form; test rows of folds are in ascending order.
+
+    Attributes
+    ----------
+    task : Task
+    model : Model
+    ids : pandas Index or None
+    told : list of Note
+        What the user should know, found on the way.
+    remarks, digests : callable
+        Give what else the user should know about the tables, and what rows are recognised by.
+    folds : list of folds, optional
+    oob : bool
+    kept : int array, optional
+        The rows that are valued, where rare classes were left out.
+    """
 
     task: Task
     model: Model
     ids: pd.Index | None
-    notes: list[Note]
+    told: list[Note]
+    remarks: Callable[[], list[Note]]
     digests: Callable[[], Digests]
     folds: list[Fold] | None = None
     oob: bool = False
     kept: Ints | None = None
-    """The rows that are valued, where rare classes were left out."""
+
+    @property
+    def notes(self) -> list[Note]:
+        """All that the user should know."""
+        return [*self.told, *self.remarks()]
 
 
 def check(
@@ -63,15 +83,13 @@ def check(
     rare: str = "raise",
 ) -> Checked:
     """Check rows, labels, model and score, and convert them to one form."""
-    if rare not in ("raise", "drop"):
-        raise unknown_name("rare", rare, ("raise", "drop"))
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
     inside = model.estimator if isinstance(model, Model) else model
-    if holds_texts(X) and isinstance(inside, Pipeline):
+    if isinstance(inside, Pipeline) and holds_texts(X):
         X, X_test = as_column(X), as_column(X_test) if holds_texts(X_test) else X_test
         model = of_column(model) if inside is model else type(model)(of_column(inside))
-    data = read_data(X, y, X_test, y_test) if cv is None else read_table(X, y)
+    data = read_data(X, y, X_test, y_test, alone=cv is not None)
     chosen, notes = as_model(model, data.y)
     estimator, folds, oob, kept = chosen.estimator, None, isinstance(cv, str) and cv == "oob", None
     if rare == "drop" and isinstance(cv, int | np.integer) and is_classifier(estimator):
@@ -104,11 +122,15 @@ def check(
     )
     if task.classes is None and (oob or folds is not None):
         task = replace(task, guesses=_guesses(task.y, folds))
-    notes = notes + more + data.notes
-    digests = cache(lambda: Digests.of(known_table(X), y))
-    if kept is not None:
-        digests = cache(lambda: Digests.of(_safe_indexing(known_table(X), kept), data.y))
-    return Checked(task, chosen, data.ids, notes, digests, folds, oob, kept)
+    labels = data.y
+
+    @cache
+    def digests() -> Digests:
+        if kept is None:
+            return Digests.of(known_table(X), y)
+        return Digests.of(_safe_indexing(known_table(X), kept), labels)
+
+    return Checked(task, chosen, data.ids, notes + more + data.notes, data.remarks, digests, folds, oob, kept)
 
 
 def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:

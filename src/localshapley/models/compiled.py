@@ -74,6 +74,7 @@ class CompiledTrainer(Trainer):
     """
 
     is_quick = True
+    may_refuse = False  # what an estimator refuses, `is_usable_for` leaves to it
     max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
     """Settings other than the default that are reproduced, each with a test of the value."""
@@ -102,7 +103,8 @@ class CompiledTrainer(Trainer):
                 continue
             if not (cls.settings[name](value) if name in cls.settings else _same(value, defaults[name].default)):
                 return Usable(f"{name}={value!r}")
-        if not cover_coalitions(getattr(estimator, "class_weight", None), task):
+        weights = getattr(estimator, "class_weight", None)
+        if isinstance(weights, Mapping) and not cover_coalitions(weights, task):
             return Usable("class_weight names some of the classes only")
         for X in (task.X, task.X_test):
             if sparse.issparse(X) and not cls.takes_sparse:

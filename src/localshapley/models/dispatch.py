@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -73,7 +74,7 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[Note]]:
             )
             notes.append(Note("labels-are-amounts", text))
         model = find_named(model, regression=amounts or model == "ridge")
-    if not isinstance(model, Model):
+    if not isinstance(model, Model) and "skorch" in sys.modules:  # else it is none of its nets
         model, more = without_skorch(model)
         notes += more
     found = model if isinstance(model, Model) else Automatic(model)
@@ -108,19 +109,25 @@ class Automatic(Model):
         before, last = peel(self.estimator)
         return before, Automatic(last)
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it is tried on all rows before a trainer is made: not if a compiled one knows what it refuses."""
+        kind = compiled_trainer_of(self.estimator)
+        return kind is None or kind.may_refuse
+
     def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
         """Make the trainer; one that is not compiled says why, if it could have been."""
-        asis = Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
         kind = compiled_trainer_of(self.estimator)
         if kind is None or os.environ.get(SWITCH, "1").lower() in ("0", "false", "no", "off"):
-            return asis
+            return Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
         usable = kind.is_usable_for(self.estimator, task)
-        if not usable:
-            name = type(self.estimator).__name__
-            text = f"{name} uses scikit-learn's fit instead of compiled code: {usable.reason}."
-            asis.training_notes = (Note("not-compiled", text, model=name, reason=usable.reason),)
-            return asis
-        return kind(self.estimator, task, n_jobs)
+        if usable:
+            return kind(self.estimator, task, n_jobs)
+        asis = Estimator(self.estimator).trainer(task, n_jobs, skip_errors=skip_errors)
+        name = type(self.estimator).__name__
+        text = f"{name} uses scikit-learn's fit instead of compiled code: {usable.reason}."
+        asis.training_notes = (Note("not-compiled", text, model=name, reason=usable.reason),)
+        return asis
 
 
 def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:

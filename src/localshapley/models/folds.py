@@ -65,6 +65,7 @@ class FoldsTrainer(Trainer):
         self.training_notes = first.training_notes
         self.is_random, self.if_silent, self.kernels = first.is_random, first.if_silent, first.kernels
         self.faster, self.is_quick, self.reads_order = first.faster, first.is_quick, first.reads_order
+        self.may_refuse = first.may_refuse
         self._trainers, self._task = trainers, task
         self._place = np.full((len(folds), len(task.y)), -1, dtype=np.int32)
         for place, (train, _) in zip(self._place, folds, strict=True):

@@ -141,6 +141,7 @@ class HeadTrainer(CompiledTrainer):
     """
 
     is_quick = False
+    may_refuse = True
     least_at_once = TOGETHER
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = dict.fromkeys(
         ("hidden", "epochs", "lr", "weight_decay", "encoder", "random_state", "device"), lambda value: True

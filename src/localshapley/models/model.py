@@ -27,6 +27,11 @@ class Model(ABC):
         """The steps that are fitted once, before all coalitions, and the model behind them; None if there are none."""
         return None, self
 
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it is to be tried on all rows before a trainer is made."""
+        return True
+
     @abstractmethod
     def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
         """Make the trainer of this model for a task."""

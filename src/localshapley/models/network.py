@@ -231,6 +231,7 @@ class NetworkTrainer(CompiledTrainer):
     """
 
     is_quick = False
+    may_refuse = True
     least_at_once = ALL  # pieces must not depend on the number of threads
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]] = dict.fromkeys(
         inspect.signature(Network).parameters, lambda value: True

@@ -138,6 +138,8 @@ class Trainer(ABC):
         Whether scores may depend on the order of the rows, be it in their last bits: sums do.
     is_quick : bool
         Whether a training takes so little time that a sampled run had better train more than compute more.
+    may_refuse : bool
+        Whether the model may refuse rows for other reasons than their number, so that it is tried on all of them first.
     training_notes : tuple of Note
         What the user should know about how coalitions are trained.
     if_silent : str
@@ -154,6 +156,7 @@ class Trainer(ABC):
     is_random: bool = False
     reads_order: bool = True
     is_quick: bool = False
+    may_refuse: bool = True
     training_notes: tuple[Note, ...] = ()
     if_silent: str = ""
     faster: str = ""

@@ -19,15 +19,17 @@ def are_class_weights(value: Any) -> bool:
     return value is None or (isinstance(value, str) and value == "balanced")
 
 
-def cover_coalitions(value: Any, task: Task) -> bool:
+def cover_coalitions(value: Mapping[Any, float], task: Task) -> bool:
     """Whether class weights are enough for every coalition.
 
     Scikit-learn refuses rows that have none of the classes with a weight and others besides. Coalitions that are
     trained have two classes at least, so that cannot happen where there are only two, or all have a weight.
     """
-    if not isinstance(value, Mapping) or task.classes is None:
+    if task.classes is None:
         return True
-    return len(task.classes) == 2 or all(label in value for label in task.classes.tolist())
+    classes = task.classes.tolist()
+    named = len(classes) == 2 and all(label in classes for label in value)
+    return named or all(label in value for label in classes)
 
 
 def class_weights(value: Any, task: Task) -> tuple[bool, Floats]:

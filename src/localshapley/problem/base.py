@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,15 +19,17 @@ from localshapley.inputs.task import Task
 from localshapley.models.owners import Owners
 from localshapley.models.skill import Skill
 from localshapley.models.trainer import Trainer
-from localshapley.notes import Note
+from localshapley.notes import Note, notes_of
 from localshapley.problem.contents import Contents
-from localshapley.supports.base import Support
+from localshapley.supports.base import Space, Support
 from localshapley.valuation.parts import Origin, Players
 
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """Games to play and a trainer for their coalitions, with what the result says about them.
+
+    What only results, stores and reports need is given as functions and found out when they ask.
 
     Attributes
     ----------
@@ -41,11 +43,12 @@ class Problem:
         Names of the players.
     unit : str
         What the players are: ``"row"``, ``"owner"`` or ``"node"``.
-    notes : list of Note
+    remarks : callable
+        Gives what a reader of the result should know.
     digests : callable
         Gives what the rows of the result are recognised by later, if they are rows of a table.
-    skill : Skill or None
-        How good the reference models are on test rows.
+    judge : callable
+        Gives how good the reference models are on test rows, once found out; None where there are none.
     oob_scores : callable
         Gives the scores of the rows out of bag, if they test each other in this way.
     among : int or None
@@ -62,20 +65,25 @@ class Problem:
     contents: Callable[[], Contents]
     ids: pd.Index | None = None
     unit: str = "row"
-    notes: list[Note] = field(default_factory=list)
+    remarks: Callable[[], Iterable[Note]] = tuple
     digests: Callable[[], Digests | None] = lambda: None
-    skill: Skill | None = None
+    judge: Callable[[], Skill | None] = lambda: None
     oob_scores: Callable[[], Floats | None] = lambda: None
     among: int | None = None
     memory: int | None = None
+
+    @cached_property
+    def notes(self) -> list[Note]:
+        """What a reader of the result should know."""
+        return notes_of(self.remarks())
 
     def players(self) -> Players:
         """Return whose values a result has."""
         return Players(self.ids, self.unit, self.among, self.digests(), self.oob_scores())
 
-    def check_seeds(self, seeds: int | None) -> None:
+    def check_seeds(self, seeds: int) -> None:
         """Refuse several seeds of a model that does not draw random numbers."""
-        if seeds is not None and not self.trainer.is_random:
+        if not self.trainer.is_random:
             raise InvalidArgumentError(
                 f"seeds={seeds} needs a model that draws random numbers; {self.model} gives the same values with "
                 "every seed. Leave seeds out."
@@ -113,12 +121,15 @@ class RowsProblem(LocalProblem):
     owners : Owners or None
     folds : list of folds, or None
         Where the rows test each other.
+    spaces : sequence of Space
+        Where the supports were searched, fold by fold.
     """
 
     task: Task
     estimator: Any
     owners: Owners | None = None
     folds: list[Fold] | None = None
+    spaces: Sequence[Space] = ()
 
     def everyone_for(self, test: int) -> Indices:
         """All players that may play for a test row: with folds, those outside its own."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,25 +14,25 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from localshapley.arrays import AnyArray, Indices, Ints
-from localshapley.errors import InvalidArgumentError, warn
+from localshapley.arrays import AnyArray, Indices
+from localshapley.errors import InvalidArgumentError, LocalShapleyError, warn
 from localshapley.inputs.folds import Fold, order_of_tests
-from localshapley.inputs.model import (
-    check_decisions,
-    final_step,
-)
+from localshapley.inputs.model import final_step
 from localshapley.inputs.task import Task
+from localshapley.models.skill import Skill
 from localshapley.notes import Note
 from localshapley.problem.references import (
+    JUDGED_ON_SAMPLE,
     MAX_PREDICTED,
     Trial,
-    needs_reference,
-    searches_once,
+    holds_neighbours,
+    is_sampled,
+    reads_reference,
+    skill_of,
     train_on_rows,
     try_out,
     try_out_near,
 )
-from localshapley.problem.spread import note_on_spread
 from localshapley.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Space, Support
@@ -49,144 +51,178 @@ AT_ONCE = 256
 """Test rows that are looked at together, as a larger support may hold nearly all rows for each."""
 
 
-class Found(NamedTuple):
-    """Supports, where they come from, and where they were searched: a space for each fold, with its supports."""
+@dataclass(frozen=True)
+class Part:
+    """Rows among which the supports of some test rows are searched: all rows, or those outside a fold."""
 
-    support: Support
+    task: Task
+    raw: Any
+    raw_test: Any
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What was found in a part: where it was searched, the support of each test row, and what the model predicts there.
+
+    There is no trial of a model that could not predict, and None where it has not been asked yet.
+    """
+
+    space: Space
     of_tests: list[Indices]
-    searched: list[tuple[Space, list[Indices]]]
+    notes: Sequence[Note] = ()
+    trials: list[Trial] | None = None
+
+
+@dataclass(frozen=True)
+class FoundSupports:
+    """The support of every test row, where they come from, and what was found part by part."""
+
+    source: Support
+    of_tests: list[Indices]
+    parts: Sequence[Searched]
+    notes: Sequence[Note]
 
 
 def find_supports(
-    support: Support | None,
-    task: Task,
+    given: Support | None,
+    parts: Sequence[Part],
     estimator: Any,
-    raw: Any,
-    raw_test: Any,
-    notes: list[Note],
-    trials: list[Trial],
+    folds: list[Fold] | None,
     progress: ProgressSetting,
-    where: str = "",
-    n_predicted: int = MAX_PREDICTED,
-) -> Found:
-    """Train the model on all rows, try it out if it is to be tried at all, and find the support of every test row."""
-    is_judged = n_predicted > 0
-    reference = estimator
-    if is_judged or needs_reference(support, estimator):
-        reference = train_on_rows(support, task, estimator, notes, progress, where)
-    once = searches_once(support, task, estimator)
-    if is_judged and not once:
-        with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions
-            trials.append(try_out(reference, task, n_predicted))
-    if is_judged and task.score.source in ("proba", "margin"):
-        check_decisions(reference, task.score.name)
-    support = support_for(reference, support, notes)
-    space = _space(reference, task, raw, raw_test)
-    n_rows, n_tests = len(task.y), len(task.y_test)
-    doing = f"finding supports of {n_tests:,} test rows among {n_rows:,} rows{where}"
-    with telling(progress, doing), showing(progress):
-        found, about = support.search(space)
-    notes += about
-    notes += note_on_spread(space, support, notes)
-    if is_judged and once:
-        trials.append(try_out_near(reference, task, n_predicted, found))
-    return Found(support, found, [(space, found)])
+    *,
+    train: bool,
+) -> FoundSupports:
+    """Find the support of every test row, by the support that was given or the one that belongs to the model.
 
-
-def support_for(estimator: Any, support: Support | None, notes: list[Note]) -> Support:
-    """The support that was given, or the one that belongs to the model."""
-    if support is not None:
-        return support
-    support, induced = default_support(final_step(estimator))
-    name = type(final_step(estimator)).__name__
-    text = (
-        f"locality is assumed, not induced: {name} has no support of its own, so {support} was used; "
-        "locality_gap() estimates what that misses."
-    )
-    if not induced:
-        notes.append(Note("locality-assumed", text, model=name, support=repr(support)))
-    return support
-
-
-def find_by_folds(
-    support: Support | None,
-    parts: list[Task],
-    estimator: Any,
-    raw: Any,
-    folds: list[Fold],
-    notes: list[Note],
-    trials: list[Trial],
-    progress: ProgressSetting,
-    n_predicted: int = MAX_PREDICTED,
-) -> Found:
-    """Find supports fold by fold among the rows outside; test rows come in ascending order."""
-    if support is not None and support.names_rows:
+    Reference models are trained where supports read them, and with `train` in any case, so that data which the model
+    refuses are refused before any coalition is trained. With folds, test rows come in ascending order.
+    """
+    if folds is not None and given is not None and given.names_rows:
         raise InvalidArgumentError(
-            f"support {type(support).__name__} names rows or vectors for one set of test rows, cv makes several; give "
+            f"support {type(given).__name__} names rows or vectors for one set of test rows, cv makes several; give "
             "another support, or X_test and y_test instead of cv."
         )
-    searched: list[tuple[Space, list[Indices]]] = []
-    chosen = support
-    for part, (train, test) in zip(parts, folds, strict=True):
-        raw_part, raw_test = _safe_indexing(raw, train), _safe_indexing(raw, test)
-        where, most = f", {part.fold}", -(-n_predicted // len(folds))
-        chosen, _, inside = find_supports(
-            support, part, estimator, raw_part, raw_test, notes, trials, progress, where, most
-        )
-        searched += inside
-    assert chosen is not None
-    return Found(chosen, of_all_rows([found for _, found in searched], folds), searched)
+    source, notes = support_for(estimator, given)
+    searched, most = list[Searched](), -(-MAX_PREDICTED // len(parts))
+    for part in parts:
+        searched.append(_search(source, part, estimator, progress, most, train))
+    return chosen(given, source, searched, folds, notes)
 
 
-def where_mostly_empty(
-    given: Support | None, found: Found, notes: list[Note], folds: list[Fold] | None = None
-) -> Found:
-    """Nearest rows in place of the support that belongs to the model, if that leaves most test rows without any.
+def _search(
+    source: Support, part: Part, estimator: Any, progress: ProgressSetting, n_predicted: int, train: bool
+) -> Searched:
+    """Find the support of every test row of a part."""
+    task, reference, trials = part.task, estimator, None
+    if train or reads_reference(source, estimator):
+        reference, trials = train_on_rows(source, task, estimator, progress), list[Trial]()
+        if not holds_neighbours(source, task, estimator):
+            with suppress(InvalidArgumentError):  # such as too few rows for its neighbours; coalitions have conventions
+                trials.append(try_out(reference, task, n_predicted))
+    space = _space(reference, part)
+    where = f", {task.fold}" if task.fold else ""
+    doing = f"finding supports of {len(task.y_test):,} test rows among {len(task.y):,} rows{where}"
+    with telling(progress, doing), showing(progress):
+        found = source.search(space)
+    if trials is not None and holds_neighbours(source, task, estimator):
+        trials.append(try_out_near(estimator, task, n_predicted, found.of_tests))
+    return Searched(space, found.of_tests, found.notes, trials)
+
+
+def chosen(
+    given: Support | None,
+    source: Support,
+    searched: Sequence[Searched],
+    folds: list[Fold] | None,
+    notes: Sequence[Note],
+) -> FoundSupports:
+    """The supports that were found or, if that which belongs to the model leaves most test rows without any row, the
+    nearest rows.
 
     A support that was given is kept. If it finds no row for any test row, all values would be 0, and it is refused;
     lists that say so themselves are taken at their word.
     """
-    n_empty, n_tests = sum(not len(rows) for rows in found.of_tests), len(found.of_tests)
-    if given is not None:
-        if n_empty == n_tests and not isinstance(given, Given):
-            raise InvalidArgumentError(f"support {given!r} says nothing: {note_on_empty(found)[0]}")
-        return found
-    if n_empty <= MOST_EMPTY * n_tests:
-        return found
-    text = (
-        f"{n_empty} of {n_tests} test rows have no training row in {found.support}, the support that belongs to the "
-        f"model, so {NEAREST} was used, the nearest rows. locality_gap() estimates what they miss."
+    for part in searched:
+        notes = [*notes, *part.notes]
+    of_tests = searched[0].of_tests if folds is None else of_all_rows([part.of_tests for part in searched], folds)
+    n_tests, n_empty = len(of_tests), list(map(len, of_tests)).count(0)
+    found = FoundSupports(source, of_tests, searched, notes)
+    if given is not None and n_empty == n_tests and not isinstance(given, Given):
+        raise InvalidArgumentError(f"support {given!r} says nothing: {notes_on_empty(found)[0]}")
+    if given is not None or n_empty <= MOST_EMPTY * n_tests:
+        return replace(found, notes=[*notes, *notes_on_empty(found)]) if n_empty else found
+    note = Note(
+        "support-replaced",
+        f"{n_empty} of {n_tests} test rows have no training row in {source}, the support that belongs to the "
+        f"model, so {NEAREST} was used, the nearest rows. locality_gap() estimates what they miss.",
+        n_empty=n_empty,
+        n_tests=n_tests,
+        support=repr(NEAREST),
     )
-    notes.append(Note("support-replaced", text, n_empty=n_empty, n_tests=n_tests, support=repr(NEAREST)))
-    warn(text)
-    nearest = [NEAREST(space) for space, _ in found.searched]
-    of_tests = nearest[0] if folds is None else of_all_rows(nearest, folds)
-    return Found(NEAREST, of_tests, [(space, rows) for (space, _), rows in zip(found.searched, nearest, strict=True)])
+    warn(note)
+    nearest = [replace(part, of_tests=NEAREST(part.space), notes=[]) for part in searched]
+    return chosen(NEAREST, NEAREST, nearest, folds, [*notes, note])
 
 
-def note_on_empty(found: Found) -> list[Note]:
+def support_for(estimator: Any, given: Support | None) -> tuple[Support, list[Note]]:
+    """The support that was given, or the one that belongs to the model."""
+    if given is not None:
+        return given, []
+    name = type(final_step(estimator)).__name__
+    support, induced = default_support(final_step(estimator))
+    note = Note(
+        "locality-assumed",
+        f"locality is assumed, not induced: {name} has no support of its own, "
+        f"so {support} was used; locality_gap() estimates what that misses.",
+        model=name,
+        support=repr(support),
+    )
+    return support, [] if induced else [note]
+
+
+def judge_of(
+    found: FoundSupports, parts: Sequence[Part], task: Task, estimator: Any, progress: ProgressSetting
+) -> Callable[[], Skill | None]:
+    """What finds out how good reference models are, which are trained then where supports did not need them."""
+    if (tried := [part.trials for part in found.parts if part.trials is not None]) and len(tried) == len(parts):
+        return cache(lambda: skill_of([trial for trials in tried for trial in trials], task))
+
+    @cache
+    def judge() -> Skill | None:
+        most, trials = -(-MAX_PREDICTED // len(parts)), list[Trial]()
+        for part, searched in zip(parts, found.parts, strict=True):
+            with suppress(LocalShapleyError):
+                if holds_neighbours(found.source, part.task, estimator):
+                    trials.append(try_out_near(estimator, part.task, most, searched.of_tests))
+                else:
+                    trials.append(try_out(train_on_rows(found.source, part.task, estimator, progress), part.task, most))
+        return skill_of(trials, task)
+
+    return judge
+
+
+def notes_on_samples(found: FoundSupports, parts: Sequence[Part], estimator: Any) -> list[Note]:
+    """Whether reference models are trained on samples of the rows."""
+    return [JUDGED_ON_SAMPLE] if any(is_sampled(found.source, part.task, estimator) for part in parts) else []
+
+
+def notes_on_empty(found: FoundSupports) -> list[Note]:
     """How many test rows have an empty support, and a larger one that reaches them all: one that was looked at."""
-    n_empty, n_tests = sum(not len(rows) for rows in found.of_tests), len(found.of_tests)
+    n_empty, n_tests = list(map(len, found.of_tests)).count(0), len(found.of_tests)
     if not n_empty:
         return []
-    text = f"{n_empty} of {n_tests} test rows have an empty support and add nothing{_what_would_reach(found)}."
-    return [Note("support-empty", text, n_empty=n_empty, n_tests=n_tests)]
-
-
-def _what_would_reach(found: Found) -> str:
-    """A support that has some row for every test row, in words; empty if none of a few has."""
-    unreached = [_of_tests(space, [not len(rows) for rows in inside]) for space, inside in found.searched]
+    text = f"{n_empty} of {n_tests} test rows have an empty support and add nothing"
+    unreached = [_of_tests(part.space, [not len(rows) for rows in part.of_tests]) for part in found.parts]
     in_parts = any(isinstance(space.X, PartedRows) for space in unreached)  # where each look reads all rows
-    larger = None if in_parts else found.support.grown()
-    for _ in range(LARGER):
-        if larger is None:
-            break
-        if all(_reaches(larger, space) for space in unreached):
-            return f"; a larger support (supports.{larger}) would reach them"
-        larger = larger.grown()
-    if in_parts or all(_reaches(NEAREST, space) for space in unreached):
-        return f"; nearest rows (supports.{NEAREST}) would reach them"
-    return ""
+    larger, looked = None if in_parts else found.source.grown(), 0
+    while larger is not None and not all(_reaches(larger, space) for space in unreached):
+        looked += 1
+        larger = larger.grown() if looked < LARGER else None
+    if larger is not None:
+        text += f"; a larger support (supports.{larger}) would reach them"
+    elif in_parts or all(_reaches(NEAREST, space) for space in unreached):
+        text += f"; nearest rows (supports.{NEAREST}) would reach them"
+    return [Note("support-empty", f"{text}.", n_empty=n_empty, n_tests=n_tests)]
 
 
 def _reaches(support: Support, space: Space) -> bool:
@@ -212,45 +248,41 @@ def _of_tests(space: Space, kept: AnyArray | list[bool]) -> Space:
 
 def of_all_rows(found: list[list[Indices]], folds: list[Fold]) -> list[Indices]:
     """Supports found fold by fold, by the numbers of all rows, with the test rows in ascending order."""
-    numbered = [rows for (train, _), inside in zip(folds, found, strict=True) for rows in _as_numbered(train, inside)]
+    numbered: list[Indices] = []
+    for (train, _), inside in zip(folds, found, strict=True):
+        # One array for several test rows stays one array.
+        of_array = {id(rows): train[rows].astype(np.int32) for rows in {id(rows): rows for rows in inside}.values()}
+        numbered += [of_array[id(rows)] for rows in inside]
     return [numbered[t] for t in order_of_tests(folds)]
 
 
-def of_folds(task: Task, folds: list[Fold]) -> list[Task]:
-    """The tasks of all folds."""
-    return [_of_fold(task, fold, f"fold {number} of {len(folds)}") for number, fold in enumerate(folds, 1)]
-
-
-def _of_fold(task: Task, fold: Fold, name: str) -> Task:
-    """The task of learning from the rows outside a fold, and being tested on those inside."""
-    train, test = fold
-    return replace(
-        task,
-        X=_safe_indexing(task.X, train),
-        y=task.y[train],
-        X_test=_safe_indexing(task.X, test),
-        y_test=task.y[test] if task.codes is None else task.codes[test],
-        codes=None if task.codes is None else task.codes[train],
-        fold=name,
-        guesses=None,
-    )
-
-
-def _as_numbered(train: Ints, inside: list[Indices]) -> list[Indices]:
-    """Supports among some of the rows, by the numbers of all rows; one array stays one array."""
-    of_array = {id(rows): train[rows].astype(np.int32) for rows in {id(rows): rows for rows in inside}.values()}
-    return [of_array[id(rows)] for rows in inside]
-
-
-def _space(reference: Any, task: Task, raw: Any, raw_test: Any) -> Space:
+def _space(reference: Any, part: Part) -> Space:
     """The space before the last step of a pipeline, else that of the rows."""
-    model, X, X_test = reference, task.X, task.X_test
+    model, X, X_test = reference, part.task.X, part.task.X_test
     while isinstance(model, Pipeline):
         if len(model.steps) > 1:
             X, X_test = model[:-1].transform(X), model[:-1].transform(X_test)
         model = model.steps[-1][1]
     frames = (X, X_test) if isinstance(X, pd.DataFrame) else None
-    return Space(as_rows(X), as_rows(X_test), raw, raw_test, task.y, final_step(reference), task.seed, frames)
+    y, seed = part.task.y, part.task.seed
+    return Space(as_rows(X), as_rows(X_test), part.raw, part.raw_test, y, final_step(reference), seed, frames)
+
+
+def of_folds(task: Task, folds: list[Fold]) -> list[Task]:
+    """The tasks of learning from the rows outside each fold, and being tested on those inside."""
+    return [
+        replace(
+            task,
+            X=_safe_indexing(task.X, train),
+            y=task.y[train],
+            X_test=_safe_indexing(task.X, test),
+            y_test=task.y[test] if task.codes is None else task.codes[test],
+            codes=None if task.codes is None else task.codes[train],
+            fold=f"fold {number} of {len(folds)}",
+            guesses=None,
+        )
+        for number, (train, test) in enumerate(folds, 1)
+    ]
 
 
 def as_rows(table: Any) -> Any:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
+from typing import TypeAlias
 
 import numpy as np
 from sklearn.utils import _safe_indexing
@@ -23,21 +25,23 @@ from localshapley.problem.contents import Contents, contents_by_name, contents_o
 from localshapley.problem.describing import describe
 from localshapley.problem.finding import of_folds
 from localshapley.problem.references import MAX_PREDICTED, Trial, as_trial, sampled, skill_of, try_out
-from localshapley.supports.base import Support
+from localshapley.question import Question, Table
 from localshapley.supports.given import Everything
 
 
-def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: int | None) -> RowsProblem:
+def build_fixed(
+    question: Question[Table], checked: Checked, model: Fixed, remarks: Callable[[], list[Note]]
+) -> RowsProblem:
     """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
+    support = question.support_given
     if support not in (None, Everything()):
         raise InvalidArgumentError(
             f"support {support!r} is not for models.Fixed: exactly the leaf mates of a test row matter to it; leave "
             "support out."
         )
     model.check(checked.task.score, oob=checked.oob)
-    trials: list[Trial] = []
-    task, growths = _grow_out_of_bag(checked, model, trials) if checked.oob else _grow_by_folds(checked, model, trials)
-    trainer = model.refilling(task, growths, n_jobs)
+    task, growths, trials, told = (_grow_out_of_bag if checked.oob else _grow_by_folds)(checked, model)
+    trainer = model.refilling(task, growths, question.n_jobs)
     source = LeafMates(trainer.leaves) if support is None else support
     sources = None if checked.folds is None else tested_rows(checked.folds)
     graph: SupportGraph = LeafGraph(trainer.leaves, sources)
@@ -61,9 +65,9 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
         support=repr(source),
         contents=contents,
         ids=checked.ids,
-        notes=[*checked.notes, *trainer.training_notes],
+        remarks=lambda: [*remarks(), *told, *trainer.training_notes],
         digests=checked.digests,
-        skill=skill_of(trials, task),
+        judge=cache(lambda: skill_of(trials, task)),
         oob_scores=partial(scores_out_of_bag, trainer, growths[0], checked.task)
         if checked.oob and isinstance(trainer, FixedTrainer)
         else lambda: None,
@@ -74,9 +78,13 @@ def pose_fixed(checked: Checked, model: Fixed, support: Support | None, n_jobs: 
     )
 
 
-def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple[Task, list[Grown]]:
+Growing: TypeAlias = tuple[Task, list[Grown], list[Trial], list[Note]]
+"""What is tested, the trees of each fold, what these predict, and what the user should know."""
+
+
+def _grow_by_folds(checked: Checked, model: Fixed) -> Growing:
     """Grow trees on all rows for the test rows, or on the rows outside each fold for those of the fold."""
-    task, growths = checked.task, []
+    task, growths, trials = checked.task, list[Grown](), list[Trial]()
     if checked.folds is None:
         everyone, tests = np.arange(task.X.shape[0]), np.arange(task.X_test.shape[0])
         parts = [(task, everyone, tests)]
@@ -89,10 +97,10 @@ def _grow_by_folds(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple
         reference = train_reference(model.estimator, part.X, part.y, task.seed, part.fold)
         trials.append(try_out(reference, part, -(-MAX_PREDICTED // len(parts))))
         growths.append(model.grown(reference, part, rows, tests))
-    return task, growths
+    return task, growths, trials, []
 
 
-def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tuple[Task, list[Grown]]:
+def _grow_out_of_bag(checked: Checked, model: Fixed) -> Growing:
     """Grow trees on all rows; test rows are those that some tree has not seen."""
     task, rows = checked.task, np.arange(checked.task.X.shape[0])
     grown = Grown(train_reference(model.estimator, task.X, task.y, task.seed), task.X, rows)
@@ -102,15 +110,16 @@ def _grow_out_of_bag(checked: Checked, model: Fixed, trials: list[Trial]) -> tup
             "cv='oob' needs rows that are not in the bag of every tree, and there are none; give the forest more trees "
             "(n_estimators), or a smaller max_samples."
         )
+    notes = []
     if seen.any():
         text = (
             f"{int(seen.sum())} of {len(rows)} rows are in the bag of every tree and are no test rows; more trees "
             "(n_estimators) would judge them."
         )
-        checked.notes.append(Note("rows-in-every-bag", text, n_rows=int(seen.sum()), n_rows_in_all=len(rows)))
+        notes.append(Note("rows-in-every-bag", text, n_rows=int(seen.sum()), n_rows_in_all=len(rows)))
         task = replace(task, X_test=_safe_indexing(task.X, np.flatnonzero(~seen)), y_test=task.y_test[~seen])
         task = task if task.guesses is None else replace(task, guesses=task.guesses[~seen])
     tests = sampled(np.flatnonzero(~seen), MAX_PREDICTED, task.seed)
     # R² out of bag, as scikit-learn's `oob_score_`, compares with the mean of all rows.
-    trials.append(as_trial(predict_out_of_bag(grown, tests), replace(checked.task, guesses=None), tests))
-    return task, [grown]
+    trial = as_trial(predict_out_of_bag(grown, tests), replace(checked.task, guesses=None), tests)
+    return task, [grown], [trial], notes

@@ -2,89 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from localshapley.arrays import Indices
 from localshapley.games import SupportGraph
 from localshapley.inputs.boosting import note_on_splits
-from localshapley.inputs.folds import Fold, order_of_tests, tested_rows
+from localshapley.inputs.folds import order_of_tests, tested_rows
 from localshapley.inputs.model import final_step, on_one_line
 from localshapley.inputs.task import Task
 from localshapley.models.checking import Checked
 from localshapley.models.folds import FoldsTrainer
 from localshapley.models.model import Model
-from localshapley.notes import notes_of
+from localshapley.models.trainer import Trainer
+from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.contents import contents_of_folds, contents_of_task
-from localshapley.problem.finding import Found, note_on_empty
-from localshapley.problem.references import Trial, skill_of
+from localshapley.problem.contents import Contents, contents_of_folds, contents_of_task
+from localshapley.problem.finding import FoundSupports, Part, judge_of, notes_on_samples
+from localshapley.problem.remarks import notes_on_spread
+from localshapley.question import Question, Table
 
 
-def games_of(found: list[Indices], n_rows: int, folds: list[Fold] | None, among: int | None = None) -> SupportGraph:
-    """The games of supports; with folds, test rows are training rows themselves."""
-    return SupportGraph(found, n_rows, sources=None if folds is None else tested_rows(folds), among=among)
+def make_trainer(
+    question: Question[Table], model: Model, task: Task, parts: Sequence[Part], checked: Checked
+) -> Trainer:
+    """Make the trainer of coalitions; where steps before the model are fitted fold by fold, one for each fold."""
+    make = partial(model.trainer, n_jobs=question.n_jobs, skip_errors=question.on_error == "skip")
+    if checked.folds is None or checked.model.split()[0] is None:
+        return make(task)
+    return FoldsTrainer([make(part.task) for part in parts], checked.folds, order_of_tests(checked.folds), task)
 
 
 def make_problem(
+    question: Question[Table],
     checked: Checked,
     task: Task,
-    parts: list[Task],
-    last: Model,
-    found: Found,
-    trials: list[Trial],
-    *,
-    n_jobs: int | None,
-    on_error: str,
+    parts: Sequence[Part],
+    found: FoundSupports,
+    trainer: Trainer,
+    estimator: Any,
+    remarks: Callable[[], list[Note]],
     **more: Any,
 ) -> RowsProblem:
     """Put games and trainer together.
 
     Parameters
     ----------
+    question : Question
     checked : Checked
     task : Task
         Behind the steps that are fitted once, if there are no folds.
-    parts : list of Task
-        The tasks of the folds, behind these steps.
-    last : Model
-        What coalitions train.
-    found : Found
-        The support of each test row, and where it came from.
-    trials : list of Trial
-        What reference models predict.
+    parts : sequence of Part
+        Where supports were searched, and the model is judged.
+    found : FoundSupports
+    trainer : Trainer
+    estimator : estimator object
+        What coalitions train: the last step.
+    remarks : callable
+        Gives what the user should know about the rows.
     more
         Further fields of the problem.
     """
-    estimator, folds, notes = checked.model.estimator, checked.folds, checked.notes
-    graph = games_of(found.of_tests, task.X.shape[0], folds, among=more.get("among"))
-    notes += note_on_empty(found)
-    notes += [note] if (note := note_on_splits(final_step(last.estimator), graph.support_sizes)) else []
-    make_trainer = partial(last.trainer, n_jobs=n_jobs, skip_errors=on_error == "skip")
-    if checked.model.split()[0] is None or folds is None:
-        trainer, contents = make_trainer(task), lambda: contents_of_task(task, estimator, trainer)
-    else:
-        order = order_of_tests(folds)
-        trainer = FoldsTrainer([make_trainer(part) for part in parts], folds, order, task)
-        contents = partial(contents_of_folds, parts, folds, order, task, estimator, trainer)
-    notes += trainer.training_notes
-    described: dict[str, Any] = {
-        "ids": checked.ids,
-        "digests": checked.digests,
-        "skill": skill_of(trials, task),
-        **more,
-    }
+    whole, folds = checked.model.estimator, checked.folds
+    sources = None if folds is None else tested_rows(folds)
+    graph = SupportGraph(found.of_tests, task.X.shape[0], sources=sources, among=more.get("among"))
+
+    def contents() -> Contents:
+        if not isinstance(trainer, FoldsTrainer):
+            return contents_of_task(task, whole, trainer)
+        assert folds is not None
+        return contents_of_folds([part.task for part in parts], folds, order_of_tests(folds), task, whole, trainer)
+
+    def all_remarks() -> Iterator[Note]:
+        yield from remarks()
+        yield from notes_on_samples(found, parts, estimator)
+        yield from found.notes
+        yield from notes_on_spread([part.space for part in found.parts], found.source)
+        if (note := note_on_splits(final_step(estimator), graph.support_sizes)) is not None:
+            yield note
+        yield from trainer.training_notes
+
+    judge = more.pop("judge", None) or judge_of(found, parts, task, estimator, question.limits.progress)
     return RowsProblem(
         graph=graph,
         trainer=trainer,
-        model=on_one_line(estimator),
+        model=on_one_line(whole),
         score=task.score.name,
-        support=repr(found.support),
+        support=repr(found.source),
         contents=contents,
-        notes=notes_of(notes),
+        ids=checked.ids,
+        remarks=all_remarks,
+        digests=checked.digests,
         task=task,
-        source=found.support,
-        estimator=estimator,
+        source=found.source,
+        estimator=whole,
         folds=folds,
-        **described,
+        spaces=[part.space for part in found.parts],
+        judge=judge,
+        **more,
     )

@@ -1,4 +1,4 @@
-"""From the arguments of `value_nodes` to games and a trainer for their coalitions."""
+"""Problems of the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from localshapley.problem.base import LocalProblem
 from localshapley.problem.contents import Contents, contents_by_name
 from localshapley.problem.describing import describe
 from localshapley.problem.finding import LARGER
+from localshapley.question import Nodes, Question
 from localshapley.supports.base import Support
 from localshapley.supports.hops import Hops, NodeSpace, within
 
@@ -47,35 +48,21 @@ class NodesProblem(LocalProblem):
     reach: sparse.csr_array
 
 
-def pose_nodes(
-    adjacency: Any,
-    X: Any,
-    y: Any,
-    train: Any,
-    test: Any,
-    *,
-    model: GraphModel | None,
-    support: Support | None,
-    games: str,
-    graph: str,
-    device: str,
-    score: Any,
-    empty: float | None,
-    seed: int,
-    apart: bool = False,
-) -> NodesProblem:
-    """Check the arguments of `value_nodes` and find the games; with `apart` each test node is a test of its own."""
-    model, support = GCN() if model is None else model, Hops(2) if support is None else support
-    _check_names(model, games, graph, device)
-    data = read_graph(adjacency, X, y, train, test)
-    task, notes = data.task(score=score, empty=empty, seed=seed)
-    supports, scored = _make_games(games, support, data, seed, apart=apart)
-    one_by_one = games == "test" or apart  # else a test is all test nodes of a game, and these are in several games
+def build_nodes(question: Question[Nodes]) -> NodesProblem:
+    """Make the problem of nodes of a graph; with values to each test node, each is a test of its own."""
+    given, limits = question.data, question.limits
+    model, support = question.model or GCN(), question.support_given or Hops(2)
+    _check_names(model, given.games, given.graph, given.device)
+    games = "test" if limits.method.plays_all else given.games
+    data = read_graph(given.adjacency, given.X, given.y, given.train, given.test)
+    task, notes = data.task(score=question.score, empty=question.empty, seed=limits.seed)
+    supports, scored = _make_games(games, support, data, limits.seed, apart=limits.per_test)
+    one_by_one = games == "test" or limits.per_test  # else a test is all test nodes of a game, in several games each
     played = SupportGraph(supports, len(data.train), sources=scored.indices if one_by_one else None)
     if not one_by_one:
         played.bundles = None
     played.check_room("value_nodes()", 20, "use a smaller support, or fewer test nodes")
-    trainer = GCNTrainer(model, task, data, scored, graph=graph, device=device)
+    trainer = GCNTrainer(model, task, data, scored, graph=given.graph, device=given.device)
     reach = sparse.csr_array(scored.T @ played.matrix(np.ones(len(played.N[1]))))
     notes += _note_on_empty(support, games, data, np.flatnonzero(np.diff(reach.indptr) == 0))
     return NodesProblem(
@@ -83,11 +70,11 @@ def pose_nodes(
         trainer=trainer,
         model=repr(model),
         score=task.score.name,
-        support=f"{support!r} of {games} nodes, {graph} graph",
-        contents=lambda: _contents(data, task, scored, (model, graph, trainer.name), played),
+        support=f"{support!r} of {games} nodes, {given.graph} graph",
+        contents=lambda: _contents(data, task, scored, (model, given.graph, trainer.name), played),
         ids=pd.Index(data.train, name="node"),
         unit="node",
-        notes=notes,
+        remarks=lambda: notes,
         digests=lambda: Digests.of(data.features[data.train], data.labels[data.train]),
         source=support,
         tested=TESTED[games],

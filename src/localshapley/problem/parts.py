@@ -15,11 +15,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from localshapley.arrays import AnyArray, Ints
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.data import are_numbers, as_amounts, as_array
 from localshapley.inputs.digests import Digests
 from localshapley.inputs.loud import note_of_loud_rows
-from localshapley.inputs.model import check_decisions, final_step, reads_names, seeded, takes_kernel
+from localshapley.inputs.model import final_step, reads_names, seeded, takes_kernel
 from localshapley.inputs.parts import Parts
 from localshapley.inputs.task import Task
 from localshapley.models.checking import check
@@ -28,21 +28,22 @@ from localshapley.models.dispatch import as_model, compiled_trainer_of
 from localshapley.models.fixed import Fixed
 from localshapley.models.model import Model
 from localshapley.models.pipelines import as_table, flat, names_of_steps, peel, transformed
+from localshapley.models.skill import Skill
 from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.copies import notes_on_copies
-from localshapley.problem.finding import Found, as_rows, support_for, where_mostly_empty
-from localshapley.problem.making import make_problem
+from localshapley.problem.finding import Part, Searched, as_rows, chosen, support_for
+from localshapley.problem.making import make_problem, make_trainer
 from localshapley.problem.references import (
     JUDGED_ON_SAMPLE,
     MAX_PREDICTED,
     MAX_REFERENCE,
-    Trial,
     skill_of,
     train_on_rows,
     try_out,
 )
+from localshapley.problem.remarks import notes_on_copies
 from localshapley.progress import ProgressSetting
+from localshapley.question import Question, Table
 from localshapley.supports.base import Space, Support
 from localshapley.supports.parted import PartedRows
 
@@ -51,103 +52,100 @@ COPIES_OF_PART, COPIES_OF_ROWS, BYTES_OF_PLAYER = 14, 6, 3000
 LARGE = "X is larger than memory allows for, or lies in parts"
 
 
-def pose_parts(
-    parts: Parts,
-    X_test: Any,
-    y_test: Any,
-    model: Any,
-    support: Support | None,
-    *,
-    score: Any,
-    empty: float | None,
-    seed: int,
-    n_jobs: int | None,
-    on_error: str,
-    progress: ProgressSetting,
-) -> RowsProblem:
-    """Find supports part by part, gather their rows, and pose the problem that is left.
+def build_from_parts(question: Question[Table], parts: Parts, X_test: Any, y_test: Any) -> RowsProblem:
+    """Find supports part by part, gather their rows, and make the problem that is left.
 
     The players are the rows that are in some support, and the first row of each class, so that there are as many
     classes as in all rows. All other rows are worth 0.
     """
+    _refuse_what_needs_all_rows(question.data)
+    seed, progress, given = question.limits.seed, question.limits.progress, question.support_given
     labels, first = parts.distinct_labels()
-    chosen, notes = as_model(model, labels)
+    model, told = as_model(question.model, labels)
     need_workers()
-    wanted = _check(chosen, support, notes)
-    first = first if is_classifier(chosen.estimator) else first[:0]
+    source, assumed = _check(model, given)
+    first = first if is_classifier(model.estimator) else first[:0]
     sample = _sample(parts.n_rows, seed)
-    encode, tests = _encoding(chosen, X_test, parts), as_table_like(X_test, parts)
-    space = _space(parts, encode, tests, chosen, seed, progress)
-    rows_of_tests = wanted(space)
-    found = where_mostly_empty(support, Found(wanted, rows_of_tests, [(space, rows_of_tests)]), notes)
-    support = found.support
+    encode, tests = _encoding(model, X_test, parts), as_table_like(X_test, parts)
+    space = _space(parts, encode, tests, model, seed, progress)
+    found = chosen(given, source, [Searched(space, *source.search(space))], None, assumed)
     rows = np.unique(np.concatenate([*found.of_tests, first])).astype(np.int64)
     together = np.union1d(rows, np.union1d(sample, first))
     X, y = parts.gather(together)
 
-    checked = check(X, y, X_test, y_test, model=chosen, score=score, empty=empty, seed=seed)
+    score, empty = question.score, question.empty
+    checked = check(X, y, X_test, y_test, model=model, score=score, empty=empty, seed=seed)
     here = np.searchsorted(together, rows)
     task, of_sample = (
         _only(checked.task, np.searchsorted(together, some)) for some in (rows, np.union1d(sample, first))
     )
-    if task.classes is None:
-        amounts = as_amounts("y", parts.labels())
+    amounts = None if task.classes is not None else as_amounts("y", parts.labels())
+    if amounts is not None:
         guesses = np.full(len(task.y_test), amounts.mean())
         task, of_sample = (replace(one, guesses=guesses) for one in (task, of_sample))
-        notes += note_of_loud_rows(replace(task, y=amounts), None, folds=False)
     raw, raw_y, ids = _safe_indexing(X, here), y[here], pd.Index(rows, name="row")
-    notes += checked.notes
-    checked = replace(checked, task=task, ids=ids, notes=notes, digests=cache(lambda: Digests.of(raw, raw_y)))
-    notes += notes_on_copies(checked, raw, X_test, y_test)
-    before, last = chosen.split()
+    rows_alone = replace(checked, task=task, ids=ids, digests=cache(lambda: Digests.of(raw, raw_y)))
+    before, last = model.split()
     if before is not None:
         task, of_sample = transformed(task, before), transformed(of_sample, before)
     if getattr(compiled_trainer_of(last.estimator), "centres", False):
         task = replace(task, centre=space.X.mean())
-    reference = train_on_rows(support, of_sample, last.estimator, notes, progress, "")
-    if of_sample.score.source in ("proba", "margin"):
-        check_decisions(reference, of_sample.score.name)
-    trials: list[Trial] = []
-    with suppress(InvalidArgumentError):  # such as too few rows for its neighbours
-        trials.append(try_out(reference, of_sample, MAX_PREDICTED))
-    if parts.n_rows > MAX_REFERENCE:
-        notes.append(JUDGED_ON_SAMPLE)
+    judged = [Part(of_sample, None, None)]
+    trainer = None if last.may_refuse else make_trainer(question, last, task, judged, checked)
+    reference = None
+    if trainer is None or trainer.may_refuse:
+        reference = train_on_rows(found.source, of_sample, last.estimator, progress)
+
+    @cache
+    def judge() -> Skill | None:
+        with suppress(LocalShapleyError):  # such as too few rows for its neighbours
+            trained = reference or train_on_rows(found.source, of_sample, last.estimator, progress)
+            return skill_of([try_out(trained, of_sample, MAX_PREDICTED)], of_sample)
+        return None
+
+    trainer = trainer or make_trainer(question, last, task, judged, checked)
+
+    def remarks() -> list[Note]:
+        loud = [] if amounts is None else note_of_loud_rows(replace(rows_alone.task, y=amounts), None, folds=False)
+        copies = notes_on_copies(rows_alone, raw, X_test, y_test)
+        return [*told, *loud, *checked.notes, *copies, *([JUDGED_ON_SAMPLE] if parts.n_rows > MAX_REFERENCE else [])]
+
     numbered = [np.searchsorted(rows, one).astype(np.int32) for one in found.of_tests]
     return make_problem(
-        checked,
+        question,
+        rows_alone,
         task,
-        [],
-        last,
-        found._replace(of_tests=numbered),
-        trials,
-        n_jobs=n_jobs,
-        on_error=on_error,
-        skill=skill_of(trials, of_sample),
+        judged,
+        replace(found, of_tests=numbered),
+        trainer,
+        last.estimator,
+        remarks,
+        judge=judge,
         among=parts.n_rows,
-        memory=_memory(parts, len(together), len(rows), task.classes is None),
+        memory=_memory(parts, len(together), len(rows), amounts is not None),
     )
 
 
-def refuse_what_needs_all_rows(*, cv: Any, owners: Any, in_parts: bool) -> None:
+def _refuse_what_needs_all_rows(data: Table) -> None:
     """Refuse functions and arguments that rows in parts do not go with."""
-    if not in_parts:
+    if not data.in_parts:
         raise InvalidArgumentError(
             f"{LARGE}, which only value() and plan() take; give rows in memory, such as a sample."
         )
-    if cv is not None:
+    if data.cv is not None:
         raise InvalidArgumentError(f"cv needs all rows in memory, but {LARGE}; give X_test and y_test instead.")
-    if owners is not None:
+    if data.owners is not None:
         raise InvalidArgumentError(
             f"owners play with all of their rows, but {LARGE}; leave owners out, and add up the values of rows with "
             "tasks.owners."
         )
 
 
-def _check(chosen: Model, support: Support | None, notes: list[Note]) -> Support:
+def _check(model: Model, support: Support | None) -> tuple[Support, list[Note]]:
     """The support to search for; refuses models and supports that need all rows."""
-    estimator = chosen.estimator
-    if isinstance(chosen, Fixed) or takes_kernel(estimator):
-        kind = "models.Fixed" if isinstance(chosen, Fixed) else "a model of a precomputed kernel"
+    estimator = model.estimator
+    if isinstance(model, Fixed) or takes_kernel(estimator):
+        kind = "models.Fixed" if isinstance(model, Fixed) else "a model of a precomputed kernel"
         raise InvalidArgumentError(f"{kind} needs all rows in memory, but {LARGE}; use another model, or fewer rows.")
     before, _ = peel(estimator)
     if before is not None and not all(_is_settled(step) for _, step in flat(before)):
@@ -156,14 +154,14 @@ def _check(chosen: Model, support: Support | None, notes: list[Note]) -> Support
             "on a sample, and freeze them: make_pipeline(FrozenEstimator(StandardScaler().fit(sample)), model), with "
             "FrozenEstimator from sklearn.frozen."
         )
-    wanted = support_for(estimator, support, notes)
+    wanted, notes = support_for(estimator, support)
     if not wanted.takes_parts:
         reason = "reads what the model has learnt from all rows" if wanted.reads_model else "needs all rows"
         raise InvalidArgumentError(
             f"support {wanted!r} {reason}, but {LARGE}; give a support that is a search, such as "
             "support=supports.Nearest(20), or fewer rows in memory."
         )
-    return wanted
+    return wanted, notes
 
 
 def _is_settled(step: Any) -> bool:
@@ -185,9 +183,9 @@ class _Encoding:
         return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
 
 
-def _encoding(chosen: Model, X_test: Any, parts: Parts) -> _Encoding:
-    before, _ = peel(chosen.estimator)
-    by_names = reads_names(chosen.estimator)
+def _encoding(model: Model, X_test: Any, parts: Parts) -> _Encoding:
+    before, _ = peel(model.estimator)
+    by_names = reads_names(model.estimator)
     X_test = as_table_like(X_test, parts)
     if before is not None:
         like = X_test if by_names or not isinstance(X_test, pd.DataFrame) else as_array("X_test", X_test)
@@ -208,12 +206,12 @@ def as_table_like(X_test: Any, parts: Parts) -> Any:
     return X_test if isinstance(X_test, pd.DataFrame) else pd.DataFrame(np.asarray(X_test), columns=parts.names)
 
 
-def _space(parts: Parts, encode: _Encoding, X_test: Any, chosen: Model, seed: int, progress: ProgressSetting) -> Space:
+def _space(parts: Parts, encode: _Encoding, X_test: Any, model: Model, seed: int, progress: ProgressSetting) -> Space:
     """The space that supports are found in."""
     tests = encode(X_test)
     X = PartedRows(parts, (parts.n_rows, tests.shape[1]), encode, progress)
     raw = PartedRows(parts, (parts.n_rows, parts.n_columns), _as_it_is, progress)
-    return Space(X, tests, raw, X_test, np.empty(0), final_step(chosen.estimator), seed)
+    return Space(X, tests, raw, X_test, np.empty(0), final_step(model.estimator), seed)
 
 
 def _as_it_is(X: Any) -> Any:

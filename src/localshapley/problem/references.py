@@ -1,7 +1,8 @@
-"""Reference models: trained on all rows, so that supports can be found and their skill is known."""
+"""Reference models: trained on all rows, so that supports can be found, data are refused and their skill is known."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,17 +13,14 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.inputs.data import encode
-from localshapley.inputs.model import (
-    final_step,
-    predict,
-    train_reference,
-)
+from localshapley.inputs.model import check_decisions, final_step, predict, train_reference
 from localshapley.inputs.task import Task
 from localshapley.models.skill import Skill, classifier_skill, regressor_skill
 from localshapley.notes import Note
 from localshapley.progress import ProgressSetting, telling
+from localshapley.search.neighbours import metric_for
 from localshapley.supports.base import Support
-from localshapley.supports.default import default_support
+from localshapley.supports.nearest import Nearest
 
 MAX_PREDICTED = 2000
 """Maximum number of test rows that reference models predict; more would hardly say better how good the model is."""
@@ -32,45 +30,59 @@ MAX_REFERENCE = 20_000
 """Maximum number of rows that a reference model is trained on where supports do not read what it has learnt."""
 
 
-JUDGED_ON_SAMPLE = Note(
-    "judged-on-sample",
-    f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; supports and "
-    "values do not depend on it.",
-    n_rows=MAX_REFERENCE,
-)
-
 Trial: TypeAlias = tuple[AnyArray, AnyArray, AnyArray]
 """Of some test rows: what is true, what a reference model predicts, and the best constant guess of its rows."""
 
 
-def train_on_rows(
-    support: Support | None, task: Task, estimator: Any, notes: list[Note], progress: ProgressSetting, where: str
-) -> Any:
+def train_on_rows(support: Support, task: Task, estimator: Any, progress: ProgressSetting) -> Any:
     """Train the model on all rows, of many on a random sample if supports do not read what it has learnt."""
     X, y = task.X, task.y
-    is_slow = not isinstance(estimator, KNeighborsClassifier | KNeighborsRegressor)
-    if searches_once(support, task, estimator):  # it is trained again on the rows that its predictions depend on
+    if holds_neighbours(support, task, estimator):  # what it predicts is read from the supports
         X, y = X[:MAX_REFERENCE], y[:MAX_REFERENCE]
-    elif len(y) > MAX_REFERENCE and is_slow and not needs_reference(support, estimator):
+    elif is_sampled(support, task, estimator):
         rows = _sample_of_rows(task, MAX_REFERENCE)
         X, y = _safe_indexing(X, rows), y[rows]
-        notes.append(JUDGED_ON_SAMPLE)
+    where = f", {task.fold}" if task.fold else ""
     with telling(progress, f"training {type(final_step(estimator)).__name__} on {len(y):,} rows{where}"):
-        return train_reference(estimator, X, y, task.seed, task.fold)
+        reference = train_reference(estimator, X, y, task.seed, task.fold)
+    if task.score.source in ("proba", "margin"):
+        check_decisions(reference, task.score.name)
+    return reference
 
 
-def needs_reference(support: Support | None, estimator: Any) -> bool:
+def reads_reference(support: Support, estimator: Any) -> bool:
     """Whether supports need a trained model, and not only to know how good it is."""
-    return isinstance(estimator, Pipeline) or (support or default_support(estimator)[0]).reads_model
+    return isinstance(estimator, Pipeline) or support.reads_model
 
 
-def searches_once(support: Support | None, task: Task, estimator: Any) -> bool:
-    """Whether the supports of many rows hold what a neighbours model predicts from, so that one search does for both.
+def is_sampled(support: Support, task: Task, estimator: Any) -> bool:
+    """Whether the reference model is trained on a sample of the rows."""
+    is_slow = not isinstance(estimator, KNeighborsClassifier | KNeighborsRegressor)
+    return len(task.y) > MAX_REFERENCE and is_slow and not reads_reference(support, estimator)
 
-    The support is then the one that belongs to the model: its nearest rows, twice as many as it asks.
+
+JUDGED_ON_SAMPLE = Note(
+    "judged-on-sample",
+    f"how good the model is was judged after training on a sample of {MAX_REFERENCE:,} rows, not on all; "
+    "supports and values do not depend on it.",
+    n_rows=MAX_REFERENCE,
+)
+
+
+def holds_neighbours(support: Support, task: Task, estimator: Any) -> bool:
+    """Whether the supports of many rows hold what a neighbours model predicts from, so that one search does for both:
+    they are the nearest rows by its distance, and at least as many as it asks.
     """
-    by_neighbours = isinstance(estimator, KNeighborsClassifier | KNeighborsRegressor)
-    return support is None and by_neighbours and len(task.y) > MAX_REFERENCE
+    if not isinstance(estimator, KNeighborsClassifier | KNeighborsRegressor) or len(task.y) <= MAX_REFERENCE:
+        return False
+    if not isinstance(support, Nearest) or support.standardise or support.approximate:
+        return False
+    if min(support.n, support.max_size or support.n) < estimator.n_neighbors:
+        return False
+    name, params = metric_for(support.metric, support.metric_params)
+    other, others = metric_for(estimator.metric, {"p": estimator.p, **(estimator.metric_params or {})})
+    alike = name == other and params.keys() == others.keys()
+    return alike and all(np.array_equal(params[key], others[key]) for key in params)
 
 
 def _sample_of_rows(task: Task, n: int) -> Ints:
@@ -87,14 +99,14 @@ def try_out(reference: Any, task: Task, most: int) -> Trial:
     return as_trial(predict(reference, _safe_indexing(task.X_test, tests)), task, tests)
 
 
-def try_out_near(reference: Any, task: Task, most: int, supports: list[Indices]) -> Trial:
+def try_out_near(estimator: Any, task: Task, most: int, supports: Sequence[Indices]) -> Trial:
     """The same of a neighbours model whose supports hold its neighbours, nearest first: none is searched again."""
     tests = sampled(np.arange(len(task.y_test)), most, task.seed)
-    if reference.weights == "uniform":
-        nearest = np.stack([supports[t][: reference.n_neighbors] for t in tests.tolist()])
+    if estimator.weights == "uniform":
+        nearest = np.stack([supports[t][: estimator.n_neighbors] for t in tests.tolist()])
         return as_trial(_voted(nearest, task), task, tests)
     rows = np.unique(np.concatenate([supports[t] for t in tests.tolist()]))
-    near = clone(reference).fit(_safe_indexing(task.X, rows), task.y[rows])
+    near = clone(estimator).fit(_safe_indexing(task.X, rows), task.y[rows])
     return as_trial(predict(near, _safe_indexing(task.X_test, tests)), task, tests)
 
 
@@ -124,7 +136,7 @@ def as_trial(predicted: AnyArray, task: Task, tests: Ints) -> Trial:
     return task.y_test[tests], codes, np.full(len(tests), np.bincount(task.codes).argmax())
 
 
-def skill_of(trials: list[Trial], task: Task) -> Skill | None:
+def skill_of(trials: Sequence[Trial], task: Task) -> Skill | None:
     """How good the reference models are together; None if they have predicted next to nothing."""
     if sum(len(truth) for truth, _, _ in trials) < 2:
         return None

@@ -16,26 +16,19 @@ from localshapley.distances import distances, in_order, plain_metric
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.inputs.devices import find_device, find_gpu
 from localshapley.search.best import nearest_by_products
-from localshapley.search.pairs import measure
+from localshapley.search.pairs import measure, nearest_of_few
 from localshapley.search.results import Neighbours, best_of
 
 TREE_STEP = 500
 """What a step of a search by a tree costs, in comparisons of two numbers."""
+FEW_PRODUCTS = 10**7
+"""Up to so many products of two numbers, all distances are measured: bounds would take longer."""
 MANY_PRODUCTS = 10**10
 """From so many products of two numbers on, a GPU is used if there is one: a core takes some tenths of a second."""
 DEVICE: ContextVar[Any] = ContextVar("DEVICE", default="auto")
+"""Where searches compute that are not told where."""
 DOUBT = 1e-9
 """Neighbours of an index whose distances differ by less than this share are settled by a search of all rows."""
-
-
-@contextmanager
-def searching_on(device: Any) -> Iterator[None]:
-    """Within it, searches that are not told where to compute do so there."""
-    before = DEVICE.set(device)
-    try:
-        yield
-    finally:
-        DEVICE.reset(before)
 
 
 def nearest(
@@ -63,7 +56,7 @@ def nearest(
         As in `sklearn.neighbors.NearestNeighbors`.
     device : {"auto", "cpu", "cuda", "mps"} or torch device, optional
         Where Euclidean distances of dense rows are computed; ``"auto"`` is a CUDA GPU if there is one and much to do.
-        The result does not depend on it. By default that of `searching_on`, or ``"auto"``.
+        The result does not depend on it. By default what `DEVICE` is set to.
     offset : int, default=0
         Number of the first row.
 
@@ -77,7 +70,7 @@ def nearest(
     X, queries = as_rows(X), as_rows(queries)
     if not queries.shape[0] or not k:
         found = Neighbours(np.empty((queries.shape[0], k)), np.empty((queries.shape[0], k), dtype=np.int64))
-    elif is_euclidean(X, name, params) and not pays_tree(X, queries):
+    elif is_euclidean(X, name, params) and (X.size * len(queries) <= FEW_PRODUCTS or not pays_tree(X, queries)):
         found = by_products(X, queries, k, device)
     else:
         with naming(metric, metric_params):
@@ -86,10 +79,11 @@ def nearest(
 
 
 def by_products(X: Any, queries: Any, k: int, device: Any) -> Neighbours:
-    """The nearest of dense rows, by products of matrices on the device."""
-    there = device_for(device, X.size * queries.shape[0])
+    """The nearest of dense rows, by products of matrices on the device; of a few, by all distances."""
+    n_products = X.size * len(queries)
+    there = device_for(device, n_products)
     if there is None:
-        return nearest_by_products(X, queries, k)
+        return nearest_of_few(X, queries, k) if n_products <= FEW_PRODUCTS else nearest_by_products(X, queries, k)
     from localshapley.search.on_device import nearest_on_device
 
     return nearest_on_device(X, queries, k, there)

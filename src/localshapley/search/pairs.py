@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Ints, order_by
+from localshapley.arrays import AnyArray, Floats, Ints, order_by
 from localshapley.distances import distances
+from localshapley.search.results import Neighbours
 
 AT_ONCE = 2**18
 """Numbers that are measured at a time; they stay in the cache of a core."""
@@ -29,6 +30,20 @@ def measure(X: Any, queries: Any, row: Ints, query: Ints, metric: Any, params: d
             t = query[one[0]]
             out[one] = distances(queries[t : t + 1], X[row[one]], metric, params)[0]
     return out
+
+
+def nearest_of_few(X: AnyArray, queries: AnyArray, k: int) -> Neighbours:
+    """The `k` nearest of a few dense rows, all of which are measured, as `measure` does."""
+    rows, points = (np.ascontiguousarray(table.T, dtype=np.float64) for table in (X, queries))
+    away = np.zeros((len(queries), len(X)))
+    room = np.empty_like(away)
+    for of_row, of_point in zip(rows, points, strict=True):
+        np.subtract(of_row, of_point[:, None], out=room)
+        room *= room
+        away += room
+    np.sqrt(away, out=away)
+    nearest = np.argsort(away, axis=1, kind="stable")[:, :k]
+    return Neighbours(np.take_along_axis(away, nearest, axis=1), nearest)
 
 
 def _euclidean(X: Any, queries: Any, row: Ints, query: Ints) -> Floats:

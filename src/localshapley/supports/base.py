@@ -15,7 +15,7 @@ from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.numbers import check_whole, extremes
 from localshapley.notes import Note
-from localshapley.search.neighbours import searching_on
+from localshapley.search.neighbours import DEVICE
 from localshapley.supports.parted import PartedRows
 
 
@@ -100,17 +100,19 @@ class Support(ABC):
 
     def search(self, space: Space) -> Supports:
         """Find the support of every test row, with notes on what was found."""
-        with searching_on(self.device):
+        before = DEVICE.set(self.device)
+        try:
             found = self.find(space)
+        finally:
+            DEVICE.reset(before)
         of_tests, notes = found if isinstance(found, Supports) else Supports(found)
         return Supports(of_tests if self.max_size is None else _nearest_first(of_tests, space, self.max_size), notes)
 
     def __repr__(self) -> str:
-        settings = (
-            f"{f.name}={getattr(self, f.name)!r}"
-            for f in fields(self)
-            if f.name in ("n", "r") or repr(getattr(self, f.name)) != repr(f.default)
-        )
+        settings = list[str]()
+        for f in fields(self):
+            if f.name in ("n", "r") or repr(getattr(self, f.name)) != repr(f.default):
+                settings.append(f"{f.name}={getattr(self, f.name)!r}")
         return f"{type(self).__name__}({', '.join(settings)})"
 
     @abstractmethod

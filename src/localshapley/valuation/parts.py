@@ -6,7 +6,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -107,7 +107,7 @@ class Facts:
     model, score, support, method : str
     chosen : str
     is_random : bool
-    skill : Skill or None
+    skill : Skill, a function that finds it out, or None
         As a `Valuation` has them.
     """
 
@@ -117,7 +117,14 @@ class Facts:
     method: str
     chosen: str = ""
     is_random: bool = False
-    skill: Skill | None = None
+    skill: Skill | Callable[[], Skill | None] | None = None
+
+    def known_skill(self) -> Skill | None:
+        """Return how good the model is; found out when first asked for."""
+        return self.skill() if callable(self.skill) else self.skill
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "skill": self.known_skill()}  # a copy elsewhere has no rows to find it out with
 
 
 def check_lengths(part: object, names: tuple[str, ...], n: int) -> None:

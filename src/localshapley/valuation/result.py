@@ -219,7 +219,7 @@ class Valuation:
 
         None for games of your own, for graphs, and in files of earlier versions.
         """
-        return self.facts.skill
+        return self.facts.known_skill()
 
     # How sure the values are.
 

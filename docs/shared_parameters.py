@@ -1,4 +1,4 @@
-"""Show docstrings as `localshapley.parameters.documented` completes them: what shared parameters mean is put in on import."""
+"""Show docstrings as `localshapley.parameters.documented` completes them: with what shared parameters mean."""
 
 import inspect
 from importlib import import_module

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, GraphArrays, Indices, Ints, Lists, Masks, offsets
-from localshapley.bundles import Bundles
+from localshapley.data.test_blocks import Bundles
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.memory import check_memory
-from localshapley.wording import in_words
+from localshapley.formatting import in_words
+from localshapley.runtime.memory import check_memory
 
 MOST_WORDS = 2**22
 """Words of 64 bits that tell the games of the players, at most; they take 32 MiB."""

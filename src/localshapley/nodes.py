@@ -8,21 +8,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.engine.loop import solve
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
 from localshapley.locality.gap import LocalityGap, measure_gap
 from localshapley.locality.growing import build_large_enough
 from localshapley.methods import Method
-from localshapley.models.graph_model import GraphModel
 from localshapley.parameters import documented
-from localshapley.problem.nodes import NodesProblem
-from localshapley.progress import ProgressSetting
+from localshapley.problem.graph_nodes import NodesProblem
 from localshapley.question import AUTO, Nodes, Question
+from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
+from localshapley.torch.graph_models import GraphModel
 from localshapley.valuation import Valuation
 from localshapley.valuation.record import recorded
+from localshapley.valuation.solving import solve
 
 
 @recorded
@@ -68,7 +68,7 @@ def value_nodes(
     train, test : arrays of node numbers, or masks of shape (n_nodes,)
         Nodes that are valued, and nodes on which networks are scored.
     model : `localshapley.models.GCN`, `GraphSAGE` or `GIN`, optional
-        Settings of the network; ``GCN()`` by default.
+        Limits of the network; ``GCN()`` by default.
     support : `localshapley.supports` object or "auto", optional
         Which training nodes can matter to a node; ``supports.Hops(2)`` by default. With ``"auto"`` hops are added until
         the values are nearly global, as in `locality_gap_nodes`, or `budget` allows no more: a note says what gap

@@ -9,21 +9,21 @@ import numpy as np
 
 from localshapley.api import of_one_seed
 from localshapley.arrays import Ints
-from localshapley.coalitions.exact import Levels, count_levels
-from localshapley.compiling import announcing_compilation
+from localshapley.coalitions.subsets import Levels, count_levels
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import Forecast, until_target, what_is_faster
 from localshapley.engine.run_store import StoreSetting
+from localshapley.formatting import duration, in_words, kinds
 from localshapley.locality.growing import build_large_enough
 from localshapley.methods import Method
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.notes import Note
 from localshapley.parameters import documented
-from localshapley.progress import ProgressSetting
 from localshapley.question import Question, Table
+from localshapley.runtime.compiling import announcing_compilation
+from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
-from localshapley.wording import duration, in_words, kinds
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -14,8 +14,8 @@ import pytest
 import localshapley as ls
 from localshapley.errors import InvalidArgumentError
 from localshapley.report import SECTIONS, Section, charts, render, summarise, write_report
+from localshapley.report.html_tables import as_table, number_column, text_column
 from localshapley.report.sections import base
-from localshapley.report.tables import as_table, number_column, text_column
 from made import changed
 from report.parts import CURVES, OWNERS, SCRIPT, Outline, embedded, gap_of, suspects_of, valuation
 

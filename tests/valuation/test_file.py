@@ -15,7 +15,7 @@ import pytest
 
 import localshapley as ls
 from faults import damaged_valuations as faults
-from localshapley.inputs import memory
+from localshapley.runtime import memory
 from made import changed
 
 EXACT, SAMPLED = 0, 1

@@ -14,13 +14,13 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.inputs.data import numbers_in
-from localshapley.inputs.numbers import extremes
-from localshapley.inputs.task import UNKNOWN, Task
-from localshapley.inputs.threads import in_threads, threads_for
-from localshapley.models.cluster import n_processes, on_cluster
+from localshapley.data.rows import numbers_in
+from localshapley.models.class_weights import cover_coalitions
+from localshapley.models.task import UNKNOWN, Task
 from localshapley.models.trainer import Counts, Trained, Trainer
-from localshapley.models.weights import cover_coalitions
+from localshapley.runtime.argument_checks import extremes
+from localshapley.runtime.dask_cluster import n_processes, on_cluster
+from localshapley.runtime.threads import in_threads, threads_for
 
 PARTS_PER_THREAD = 8
 ALL = sys.maxsize
@@ -77,9 +77,9 @@ class CompiledTrainer(Trainer):
     may_refuse = False  # what an estimator refuses, `is_usable_for` leaves to it
     max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
-    """Settings other than the default that are reproduced, each with a test of the value."""
+    """Limits other than the default that are reproduced, each with a test of the value."""
     irrelevant: ClassVar[frozenset[str]] = frozenset()
-    """Settings that do not change the trained model, or not beyond the solver's tolerance."""
+    """Limits that do not change the trained model, or not beyond the solver's tolerance."""
     takes_sparse: ClassVar[bool] = False
     least_at_once: ClassVar[int] = 16
     """Trainings that are worth the way to another thread; `ALL` where `_train` has threads of its own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from localshapley.inputs.task import Task
+from localshapley.models.task import Task
 from localshapley.models.trainer import Trainer
 
 

@@ -12,11 +12,11 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
-from localshapley.bundles import Bundles
 from localshapley.coalitions.batch import Coalitions
+from localshapley.data.test_blocks import Bundles
+from localshapley.formatting import counted
 from localshapley.games import SupportGraph
 from localshapley.notes import Note
-from localshapley.wording import counted
 
 
 @dataclass

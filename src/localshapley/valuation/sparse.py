@@ -9,8 +9,9 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, scattered
 from localshapley.games import SupportGraph
-from localshapley.inputs.memory import check_memory
-from localshapley.valuation.parts import GameCounts, Players
+from localshapley.problem.players import Players
+from localshapley.runtime.memory import check_memory
+from localshapley.valuation.facts import GameCounts
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup
 
-from localshapley.coalitions.exact import Levels
+from localshapley.coalitions.subsets import Levels
 from localshapley.locality import LocalityGap
-from localshapley.report.rows import Rows
-from localshapley.report.tables import Table
+from localshapley.report.html_tables import Table
+from localshapley.report.row_details import Rows
 from localshapley.valuation import Valuation
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Section(ABC):
     folded : bool
         Whether a reader has to open it.
     template : str
-        Its body as a Jinja template; the file ``<id>.html`` next to the Python file, if not set. It sees the entries of
+        Its body as a Jinja template; the file of the same name next to the Python file, if not set. It sees the entries of
         the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
         ``fact_list(...)``, ``page_size``, and the names of what was valued, such as ``unit`` (row), ``players``
         (training rows) and ``tests`` (test rows). Every text is escaped.
@@ -73,7 +73,7 @@ class Section(ABC):
     @property
     def template(self) -> str:
         """The body of the section, as a Jinja template."""
-        return Path(inspect.getfile(type(self))).with_name(f"{self.id}.html").read_text(encoding="utf-8")
+        return Path(inspect.getfile(type(self))).with_suffix(".html").read_text(encoding="utf-8")
 
     @abstractmethod
     def summarise(self, context: Context) -> dict[str, Any] | None:

@@ -36,8 +36,8 @@ class Section(ABC):
     folded : bool
         Whether a reader has to open it.
     template : str
-        Its body as a Jinja template; the file of the same name next to the Python file, if not set. It sees the entries of
-        the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
+        Its body as a Jinja template; the file of the same name beside the Python file, if not set. It sees the entries
+        of the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
         ``fact_list(...)``, ``page_size``, and the names of what was valued, such as ``unit`` (row), ``players``
         (training rows) and ``tests`` (test rows). Every text is escaped.
 

@@ -30,7 +30,7 @@ from localshapley.valuation import Valuation
 
 ACTIONS = ("drop", "weight")
 VALUING = ("support", "budget", "tol", "max_seconds", "n_jobs", "progress")
-"""Limits that are arguments of `value`."""
+"""Settings that are arguments of `value`."""
 
 
 def _has(name: str) -> Any:

@@ -68,7 +68,7 @@ def value_nodes(
     train, test : arrays of node numbers, or masks of shape (n_nodes,)
         Nodes that are valued, and nodes on which networks are scored.
     model : `localshapley.models.GCN`, `GraphSAGE` or `GIN`, optional
-        Limits of the network; ``GCN()`` by default.
+        Settings of the network; ``GCN()`` by default.
     support : `localshapley.supports` object or "auto", optional
         Which training nodes can matter to a node; ``supports.Hops(2)`` by default. With ``"auto"`` hops are added until
         the values are nearly global, as in `locality_gap_nodes`, or `budget` allows no more: a note says what gap

@@ -23,7 +23,7 @@ class Auto(Method):
     easy : int
         Up to this many distinct subsets are all trained, whatever the target.
     tuning : `localshapley.sampling.tuning.Tuning`, optional
-        Limits of the sampler, as of `Sample`.
+        Settings of the sampler, as of `Sample`.
     """
 
     name = "auto"

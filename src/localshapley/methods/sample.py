@@ -38,7 +38,7 @@ class Sample(Method):
     Parameters
     ----------
     tuning : `localshapley.sampling.tuning.Tuning`, optional
-        Limits of the estimator. By default those that take the fewest trainings; the least time, where a training
+        Settings of the estimator. By default those that take the fewest trainings; the least time, where a training
         takes microseconds (`Trainer.is_quick`) and the run goes to a target.
     """
 

@@ -77,9 +77,9 @@ class CompiledTrainer(Trainer):
     may_refuse = False  # what an estimator refuses, `is_usable_for` leaves to it
     max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
-    """Limits other than the default that are reproduced, each with a test of the value."""
+    """Settings other than the default that are reproduced, each with a test of the value."""
     irrelevant: ClassVar[frozenset[str]] = frozenset()
-    """Limits that do not change the trained model, or not beyond the solver's tolerance."""
+    """Settings that do not change the trained model, or not beyond the solver's tolerance."""
     takes_sparse: ClassVar[bool] = False
     least_at_once: ClassVar[int] = 16
     """Trainings that are worth the way to another thread; `ALL` where `_train` has threads of its own."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from importlib import import_module
 from typing import Any
 
@@ -74,7 +73,7 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[Note]]:
             )
             notes.append(Note("labels-are-amounts", text))
         model = find_named(model, regression=amounts or model == "ridge")
-    if not isinstance(model, Model) and "skorch" in sys.modules:  # else it is none of its nets
+    if not isinstance(model, Model):
         model, more = without_skorch(model)
         notes += more
     found = model if isinstance(model, Model) else Automatic(model)

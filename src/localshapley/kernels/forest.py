@@ -32,8 +32,8 @@ from localshapley.kernels.jit import kernel, part, section
 from localshapley.kernels.sorting import MOST_PENDING
 from localshapley.kernels.weighted_cuts import (
     Growth,
-    Settings,
     Sample,
+    Settings,
     Sums,
     find_split,
     impurities_of_parts,

@@ -11,7 +11,7 @@ from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels import jit
 from localshapley.kernels.decisions import LABEL, ClassWeights, weight_of_class, write
 from localshapley.kernels.gram import Kernel, Rows, compiled, read_diagonal, read_test
-from localshapley.kernels.smo import CoalitionScratch, Settings, MachineScratch, make_scratch, solve
+from localshapley.kernels.smo import CoalitionScratch, MachineScratch, Settings, make_scratch, solve
 
 Family: TypeAlias = tuple[Kernel, Floats, Rows]
 """The kernel, gamma for each coalition to train, and the rows."""

@@ -259,7 +259,9 @@ def sum_from_right(members: Slots, cut: int, stop: int, products: Floats, whole:
 
 
 @section(error_model="numpy")
-def measure(start: int, cut: int, stop: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth) -> float:
+def measure(
+    start: int, cut: int, stop: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
+) -> float:
     """How good a cut of rows that are already split is: the number that is to be large."""
     criterion, terms = settings[0], settings[7]
     members, _, _, _, weights, products, _, total, left, _ = growth

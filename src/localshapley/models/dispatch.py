@@ -12,11 +12,10 @@ from localshapley.errors import unknown_name
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
 from localshapley.models.estimator_checks import check_estimator
-from localshapley.models.model import Model
 from localshapley.models.named_models import NAMES, named
 from localshapley.models.pipelines import peel
 from localshapley.models.task import Task
-from localshapley.models.trainer import Trainer
+from localshapley.models.trainer import Model, Trainer
 from localshapley.notes import Note
 from localshapley.torch.network import without_skorch
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +18,6 @@ from localshapley.models.pipelines import peel
 from localshapley.models.task import Task
 from localshapley.models.trainer import Model, Trainer
 from localshapley.notes import Note
-from localshapley.torch.network import without_skorch
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
 """Environment variable; 0 trains every model with scikit-learn's fit."""
@@ -72,7 +72,9 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[Note]]:
             )
             notes.append(Note("labels-are-amounts", text))
         model = find_named(model, regression=amounts or model == "ridge")
-    if not isinstance(model, Model):
+    if not isinstance(model, Model) and "torch" in sys.modules:  # else it is no net of skorch
+        from localshapley.torch.network import without_skorch
+
         model, more = without_skorch(model)
         notes += more
     found = model if isinstance(model, Model) else Automatic(model)

@@ -17,7 +17,7 @@ from localshapley.data.columns import count_of, table
 from localshapley.data.folds import Fold
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.estimator_checks import takes_kernel
-from localshapley.models.input_checks import Checked, check
+from localshapley.models.input_checks import CheckedInput, check
 from localshapley.models.skill import INTERVAL, NAMES, stderr_of_mean
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.valuation import Valuation
@@ -245,7 +245,7 @@ def _places(valuation: Valuation, found: pd.DataFrame) -> Ints:
 class _Trial:
     """Trains the model on rows as they are, without suspects and with other labels, and scores it on held-out rows."""
 
-    def __init__(self, checked: Checked, y_test: Any) -> None:
+    def __init__(self, checked: CheckedInput, y_test: Any) -> None:
         if takes_kernel(checked.model.estimator):
             raise InvalidArgumentError(
                 "model takes a precomputed kernel, which mending does not; give rows of features."

@@ -11,7 +11,7 @@ import typer
 import localshapley as ls
 from localshapley.cli.checking import checked, shown_rows
 from localshapley.cli.files import Writing, check_run
-from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, Run, SavedValues, option, takes_groups
+from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, RunOptions, SavedValues, option, takes_groups
 from localshapley.cli.output import SHOWN, Output, as_records, first_rows
 from localshapley.cli.valuing import about, end, guarded_in_words, saved_or_valued
 from localshapley.errors import LocalShapleyWarning
@@ -20,13 +20,13 @@ from localshapley.io.tables import OF_TABLE, write_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from localshapley.cli.data import Data
+    from localshapley.cli.data import InputTable
     from localshapley.tasks import Verdict
 
 
 @takes_groups
 def suspects(
-    run: Run,
+    run: RunOptions,
     output: Output,
     n: Annotated[
         float | None,
@@ -92,7 +92,7 @@ def suspects(
     end(valuation)
 
 
-def _with_columns(found: pd.DataFrame, data: Data) -> pd.DataFrame:
+def _with_columns(found: pd.DataFrame, data: InputTable) -> pd.DataFrame:
     """The suspects beside the columns of the table, of which those that are named as ours are renamed."""
     import pandas as pd
 
@@ -112,7 +112,7 @@ def judged(
     return found, ls.tasks.verdict(valuation, y, found)
 
 
-def _write_report(path: Path, run: Run, data: Data, valuation: ls.Valuation, **parts: Any) -> None:
+def _write_report(path: Path, run: RunOptions, data: InputTable, valuation: ls.Valuation, **parts: Any) -> None:
     ls.report.write_report(
         path,
         valuation,

@@ -17,10 +17,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms
 
 from localshapley.arrays import Floats, Indices, Ints, Masks, offsets
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import plain
-from localshapley.models.input_checks import Checked, check
+from localshapley.models.input_checks import CheckedInput, check
 from localshapley.models.task import Task
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_n_jobs, check_number, check_whole
@@ -167,7 +167,7 @@ def threshold_knn_shapley(
 
 def _check(
     X: Any, y: Any, X_test: Any, y_test: Any, metric: Any, metric_params: dict[str, Any] | None, n_jobs: int | None
-) -> tuple[Checked, tuple[Any, dict[str, Any]]]:
+) -> tuple[CheckedInput, tuple[Any, dict[str, Any]]]:
     """Check the arguments; returns them with the metric."""
     check_n_jobs(n_jobs)
     if isinstance(metric, str) and metric == "precomputed":
@@ -203,7 +203,7 @@ def _ordered_bits(away: Floats) -> Masks:
 
 def _over_blocks(
     work: Callable[[slice, Ints, Floats], None],
-    checked: Checked,
+    checked: CheckedInput,
     model: str,
     n_jobs: int | None,
     progress: ProgressSetting,
@@ -214,7 +214,7 @@ def _over_blocks(
     n_rows, n_tests = checked.task.X.shape[0], checked.task.X_test.shape[0]
     size = max(1, min(max_distances // n_rows, 128))
     blocks = [slice(start, min(start + size, n_tests)) for start in range(0, n_tests, size)]
-    bundles = Bundles(np.arange(n_tests), n_rows)
+    bundles = JackknifeBlocks(np.arange(n_tests), n_rows)
     values, squares, by_bundle = np.zeros(n_rows), np.zeros(n_rows), np.zeros((bundles.n, n_rows))
     n_threads = threads_for(n_jobs)
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Singles, singles
-from localshapley.coalitions.block_scores import Cells
+from localshapley.coalitions.block_scores import BlockScores
 from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
@@ -24,9 +24,9 @@ from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
 from localshapley.runtime.threads import beside
-from localshapley.sampling.allotment import Design, least_draws
+from localshapley.sampling.allotment import Allotment, least_draws
 from localshapley.sampling.crossfit import N_SPREAD, CrossFit, Learnt
-from localshapley.sampling.round_sample import Drawn
+from localshapley.sampling.round_sample import RoundSample
 from localshapley.sampling.tuning import QUICK, TUNED, Tuning
 from localshapley.stopping import Look, Rule, hidden_by_game
 
@@ -116,7 +116,7 @@ class SampleRun(Collecting):
         self.tuning = tuning or (QUICK if executor.trainer.is_quick and settings.rule is not None else TUNED)
         self.strata = Strata(graph)
         has_cells = graph.bundles is not None and bool((graph.tests_per_game > 1).any())
-        self.collection = Collection(graph, settings.seed, Cells(graph) if has_cells else None)
+        self.collection = Collection(graph, settings.seed, BlockScores(graph) if has_cells else None)
         self.rounds: list[Round] = []
         self._executor, self._seed, self._eager = executor, settings.seed, eager
         self._learns = False
@@ -130,7 +130,7 @@ class SampleRun(Collecting):
         full = self.collection.add_sure([np.empty(0, dtype=np.int32), *everyone])[1:]
         nothing = np.zeros(len(self.strata.k))
         none_drawn = np.zeros((len(nothing), self.tuning.few_folds), dtype=np.int32)
-        self.drawn = Drawn(self.strata, self.collection, full, 0, nothing, nothing, nothing, none_drawn)
+        self.drawn = RoundSample(self.strata, self.collection, full, 0, nothing, nothing, nothing, none_drawn)
         self._n_sure = self.collection.n_rows
         self.first_look = self._n_sure + self.tuning.first_draws * graph.n_games
         if settings.budget is not None:
@@ -245,7 +245,7 @@ class SampleRun(Collecting):
             known = np.bincount(collection.inner[2], minlength=len(strata.k)).astype(np.float64)
         unknown = np.maximum(strata.n_subsets - known, 0.0)
         none_drawn = np.zeros((len(unknown), self.tuning.few_folds), dtype=np.int32)
-        self.drawn = Drawn(strata, collection, self.drawn.full, before, known, unknown, unknown, none_drawn)
+        self.drawn = RoundSample(strata, collection, self.drawn.full, before, known, unknown, unknown, none_drawn)
         if not self.drawn.leaves_any:
             return bool(self.rounds) and not self.rounds[-1].exact
         if draws < 1:
@@ -264,7 +264,7 @@ class SampleRun(Collecting):
             draws = max(0.9 * min(draws, float(most)), design.least)
         return False
 
-    def _design(self, unknown: Floats, draws: float, most: float) -> tuple[Design, float]:
+    def _design(self, unknown: Floats, draws: float, most: float) -> tuple[Allotment, float]:
         """The plan of a round of about `draws` draws, and how many it takes at least."""
         strata, n_games = self.strata, self.graph.n_games
         of_game = np.bincount(strata.game, weights=unknown, minlength=n_games)
@@ -282,7 +282,7 @@ class SampleRun(Collecting):
         if n_games <= tuning.few_games and 4 * tuning.many_folds * n_games <= draws <= tuning.nearness_most * n_games:
             n_folds = tuning.many_folds
         fullness = 0.5 if self._eager else 1.0
-        design = Design(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2, self._floor)
+        design = Allotment(strata, unknown, n_folds, tuning.few_folds, at_once, fullness, self._sigma2, self._floor)
         return design, max(draws, design.least + easy)
 
     def _ends(self, unknown: Floats, draws: float) -> AnyArray:

@@ -21,7 +21,7 @@ from sklearn.utils import get_tags
 from localshapley.arrays import AnyArray
 from localshapley.data.rows import Data, are_numbers, as_array, check_size, extremes, numbers_in
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, TrainingError
-from localshapley.runtime.boosting_libraries import REFUSALS, Coded, library_of, open_states, tamed
+from localshapley.runtime.boosting_libraries import REFUSALS, LabelCoder, library_of, open_states, tamed
 from localshapley.runtime.process_settings import caught_warnings
 
 FEW_ROWS = 2000
@@ -123,7 +123,7 @@ def reads_names(estimator: Any) -> bool:
 
 def final_step(estimator: Any) -> Any:
     """The estimator itself, or the last step of a pipeline."""
-    if isinstance(estimator, Coded):
+    if isinstance(estimator, LabelCoder):
         return getattr(estimator, "estimator_", estimator.estimator)
     return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 

@@ -34,7 +34,7 @@ from localshapley.notes import Note
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedInput:
     """Checked arguments, in one form; test rows of folds are in ascending order.
 
     Attributes
@@ -81,7 +81,7 @@ def check(
     seed: int = 0,
     least_classes: int = 2,
     rare: str = "raise",
-) -> Checked:
+) -> CheckedInput:
     """Check rows, labels, model and score, and convert them to one form."""
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
@@ -130,7 +130,7 @@ def check(
             return Digests.of(known_table(X), y)
         return Digests.of(_safe_indexing(known_table(X), kept), labels)
 
-    return Checked(task, chosen, data.ids, notes + more + data.notes, data.remarks, digests, folds, oob, kept)
+    return CheckedInput(task, chosen, data.ids, notes + more + data.notes, data.remarks, digests, folds, oob, kept)
 
 
 def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:

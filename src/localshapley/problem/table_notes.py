@@ -30,7 +30,7 @@ from localshapley.data.equal_rows import (
     say_seen_in_folds,
 )
 from localshapley.data.row_digests import digest_cells
-from localshapley.models.input_checks import Checked
+from localshapley.models.input_checks import CheckedInput
 from localshapley.notes import Note
 from localshapley.supports.base import Space, Support
 from localshapley.supports.kernel import CompactKernel, Kernel
@@ -54,7 +54,7 @@ NEIGHBOURS = (
 MACHINES = SVC, SVR, NuSVC, NuSVR, KernelRidge
 
 
-def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[Note]:
+def notes_on_copies(checked: CheckedInput, X: Any, X_test: Any, y_test: Any) -> list[Note]:
     """Tell test rows that are copies of training rows, and equal rows with different labels.
 
     The arguments are what the user gave, and what was made of it. Rows that are equal because columns take few values

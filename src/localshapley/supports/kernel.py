@@ -12,7 +12,7 @@ from localshapley.arrays import Indices
 from localshapley.data.moments import Moments
 from localshapley.runtime.argument_checks import check_number
 from localshapley.supports.base import Space, Support, check_finite
-from localshapley.supports.chunked import PartedRows, rows_within
+from localshapley.supports.chunked import ChunkedMatrix, rows_within
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,4 +107,4 @@ def _variance(X: Any) -> float:
     """Variance of all entries, as scikit-learn's ``gamma="scale"`` has it."""
     if sparse.issparse(X):
         return float(X.multiply(X).mean() - X.mean() ** 2)
-    return (X.moments() if isinstance(X, PartedRows) else Moments.of(X, X[0])).variance_of_all
+    return (X.moments() if isinstance(X, ChunkedMatrix) else Moments.of(X, X[0])).variance_of_all

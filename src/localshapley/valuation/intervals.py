@@ -14,7 +14,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.formatting import kinds
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_number, check_whole
-from localshapley.sampling.ranking import Doubt, Ranked
+from localshapley.sampling.ranking import Doubt, Ranking
 from localshapley.valuation.row_names import by_value
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def check_errors(errors: str) -> None:
         raise unknown_name("errors", errors, ERRORS)
 
 
-def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:
+def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranking:
     """How sure it is which rows are the worst or the best; see `Valuation.among_worst`."""
     check_whole("k", k)
     _check_level(level)

@@ -23,7 +23,7 @@ from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of, notes_of, plain
 from localshapley.problem.players import Origin, Players
 from localshapley.runtime.argument_checks import check_whole
-from localshapley.sampling.ranking import Ranked
+from localshapley.sampling.ranking import Ranking
 from localshapley.valuation.facts import Facts, GameCounts, Record
 from localshapley.valuation.file import read, save
 from localshapley.valuation.intervals import in_words, interval, ranked, summary
@@ -265,7 +265,7 @@ class Valuation:
         """
         return interval(self, level, errors)
 
-    def among_worst(self, k: int, level: float = 0.95) -> Ranked:
+    def among_worst(self, k: int, level: float = 0.95) -> Ranking:
         """How sure it is which `k` rows are the worst, with all errors that are known.
 
         Parameters
@@ -290,7 +290,7 @@ class Valuation:
         """
         return ranked(self, k, level, best=False)
 
-    def among_best(self, k: int, level: float = 0.95) -> Ranked:
+    def among_best(self, k: int, level: float = 0.95) -> Ranking:
         """The same for the best rows."""
         return ranked(self, k, level, best=True)
 

@@ -7,6 +7,7 @@ exact for that vote.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,14 @@ from localshapley.bundles import Bundles
 from localshapley.compiling import Stopwatch, announcing_compilation
 from localshapley.distances import check_metric, distances, metric_of
 from localshapley.errors import InvalidArgumentError
+from localshapley.inputs.data import known_table
 from localshapley.inputs.numbers import check_n_jobs, check_number, check_whole
 from localshapley.inputs.task import Task
 from localshapley.inputs.threads import in_threads, threads_for, unthreaded_blas
 from localshapley.models.checking import Checked, check
 from localshapley.models.compiled import plain
 from localshapley.notes import Note
+from localshapley.problem.remarks import METRICS, note_on_spread
 from localshapley.progress import Progress, ProgressSetting
 from localshapley.search import within
 from localshapley.valuation import Cost, Facts, FinalEstimate, GameCounts, Players, Valuation
@@ -185,7 +188,12 @@ def _check(
         raise InvalidArgumentError("X has columns that are not numbers; encode them, or drop them.")
     found = metric_of(model)
     check_metric(checked.task.X, *found)
-    return checked, found
+
+    def remarks() -> list[Note]:
+        scale = note_on_spread(checked.task.X, known_table(X), "KNN-Shapley", "StandardScaler()")
+        return [*checked.remarks(), *([scale] if scale and found[0] in METRICS else [])]
+
+    return replace(checked, remarks=remarks), found
 
 
 def _plain_rows(task: Task) -> tuple[Floats, Floats]:

@@ -218,10 +218,11 @@ def test_value_refuses_it_before_any_training(case):
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_module_is_no_estimator_and_the_message_says_what_makes_one():
+@pytest.mark.parametrize("within", [lambda module: module, lambda module: make_pipeline(StandardScaler(), module)])
+def test_a_module_is_no_estimator_and_the_message_says_what_makes_one(within):
     torch = pytest.importorskip("torch")
-    with pytest.raises(ls.InvalidArgumentError, match=r"model must.*model=models\.Network\(module\)"):
-        value(model=torch.nn.Linear(4, 3))
+    with pytest.raises(ls.InvalidArgumentError, match=r"(?s)model must.*models\.Network\(module\)"):
+        value(model=within(torch.nn.Linear(4, 3)))
 
 
 @pytest.mark.parametrize("function", [ls.plan, ls.locality_gap], ids=["plan", "locality_gap"])

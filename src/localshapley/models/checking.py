@@ -18,7 +18,7 @@ from localshapley.arrays import Floats, Ints
 from localshapley.errors import InvalidArgumentError
 from localshapley.inputs.data import Data, known_table, read_data
 from localshapley.inputs.digests import Digests
-from localshapley.inputs.folds import Fold, make_folds, named, order_of_tests, rare_classes
+from localshapley.inputs.folds import Fold, classes_to_drop, make_folds, named, order_of_tests
 from localshapley.inputs.model import final_step, fitting, gives_probabilities, takes_kernel
 from localshapley.inputs.task import Task, make_task
 from localshapley.models.dispatch import as_model
@@ -144,7 +144,7 @@ def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:
 
 def _without_rare(data: Data) -> tuple[Data, Ints | None]:
     """The rows without those of classes that have one row, and which these are; None if they are all."""
-    rare = rare_classes(data.y)
+    rare = classes_to_drop(data.y)
     kept = np.flatnonzero(~np.isin(data.y, rare)).astype(np.int64)
     if not rare:
         return data, None

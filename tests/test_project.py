@@ -55,7 +55,9 @@ def test_tests_are_collected_without_what_the_quick_ones_do_not_install():
     extras = PROJECT["optional-dependencies"]
     lines = [*PROJECT["dependencies"], *(line for extra in ("plots", "polars") for line in extras[extra])]
     installed = {Requirement(line).name.replace("scikit-learn", "sklearn") for line in lines}
-    own = {"localshapley", "tests", "run_pages", "markupsafe", "pytest", "hypothesis", "packaging"} | {one.stem for one in (ROOT / "tests").glob("*")}
+    own = {"localshapley", "tests", "run_pages", "markupsafe", "pytest", "hypothesis", "packaging"} | {
+        one.stem for one in (ROOT / "tests").glob("*")
+    }
     for file in sorted((ROOT / "tests").rglob("test_*.py")):
         skips = set[str]()
         for node in ast.parse(file.read_text(encoding="utf-8")).body:

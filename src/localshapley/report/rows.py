@@ -30,7 +30,7 @@ from localshapley.report.tables import (
 from localshapley.valuation import Valuation
 from localshapley.valuation.columns import by_index
 from localshapley.valuation.matching import in_order
-from localshapley.wording import kinds, shortened
+from localshapley.wording import kinds, shortened, with_row
 
 SHOWN_FEATURES = 6
 """Number of columns of the user's table that are shown at first; a reader can choose others."""
@@ -138,8 +138,8 @@ class Rows:
     def name_of(self, position: int, most: int = MAX_TEXT) -> str:
         """The name of a row, with its number in the user's table if there is too little room for the name."""
         name = text(self.ids[position], sys.maxsize)
-        end = f" (row\N{NO-BREAK SPACE}{self._numbers[position]})" if self.valuation.unit == "row" else ""
-        return name if len(name) <= most else shortened(name, most - len(end)) + end
+        is_row = self.valuation.unit == "row"
+        return with_row(name, most, self._numbers[position]) if is_row else shortened(name, most)
 
     def images(self, positions: Ints) -> list[Column]:
         """A column of images, if the rows are images."""

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, relative, singles
 from localshapley.coalitions.exact import Levels
-from localshapley.errors import InvalidArgumentError
+from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.inputs.digests import Digests
 from localshapley.inputs.numbers import as_numbers
 from localshapley.models.skill import Skill
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 Pick: TypeAlias = Callable[[AnyArray], AnyArray]
 """Takes an array with an entry for each row to one of other rows: in another order, or among more."""
+UNITS = ("row", "owner", "node")
+"""What can be valued."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,10 @@ class Players:
     among: int | None = None
     digests: Digests | None = None
     oob_scores: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise unknown_name("unit", self.unit, UNITS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,7 +81,9 @@ class Plots:
             ax.scatter(values, jitter, s=9, alpha=0.5, linewidths=0, color=_sign_colours(values))
             ax.barh(place, high - low, left=low, height=0.7, fill=False)
             ax.plot([median, median], [place - 0.35, place + 0.35], color="black", linewidth=2)
-        ax.set_yticks(np.arange(len(groups)), [f"{shortened(f'{label}', MAX_NAME)} ({len(values)})" for label, values in groups])
+        ax.set_yticks(
+            np.arange(len(groups)), [f"{shortened(f'{label}', MAX_NAME)} ({len(values)})" for label, values in groups]
+        )
         ax.invert_yaxis()
         _finish(ax, _unit(self.valuation), "class (rows)", "Values by class")
         return ax

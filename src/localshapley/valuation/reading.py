@@ -18,7 +18,7 @@ from localshapley.inputs.digests import Digests
 from localshapley.inputs.memory import check_memory
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of
-from localshapley.valuation.parts import Cost, Facts, FinalEstimate, GameCounts, History, Origin, Players, Record
+from localshapley.valuation.parts import UNITS, Cost, Facts, FinalEstimate, GameCounts, History, Origin, Players, Record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,6 @@ LISTS = (
 )
 COLUMNS = ("value", "stderr", "stderr_tests", "stderr_seed", "n_tests", *LISTS)
 """Columns of the table that are not its index."""
-UNITS = ("row", "owner", "node")
 
 
 def fields_of(source: Any) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.estimate.tuning import QUICK, TUNED
+from localshapley.sampling.tuning import QUICK, TUNED
 
 STRAIGHT = replace(TUNED, curve_least=10**12)
 ALONE = replace(STRAIGHT, goes_on=False, max_steps=4, player_ridge=0.075)  # with the settings that were best for it

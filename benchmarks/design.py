@@ -14,8 +14,8 @@ import numpy as np
 
 import localshapley as ls
 from estimators import WORKLOADS, Rough, Workload
-from localshapley.estimate.tuning import Tuning
 from localshapley.methods import Sample
+from localshapley.sampling.tuning import Tuning
 
 OFF = 1e12  # a ridge, or a prior, that leaves nothing of what it holds back
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -40,10 +40,10 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.inputs.graphs import read_graph
 from localshapley.models import Coalitions, GCNTrainer
 from localshapley.problem.build import build_problem
 from localshapley.question import Question
+from localshapley.torch.graph_data import read_graph
 
 FOLDER = Path(tempfile.gettempdir()) / "localshapley-games"
 SIZES = 8, 14, 20, 40, 100

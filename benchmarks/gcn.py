@@ -23,13 +23,13 @@ import torch
 from scipy import sparse
 
 import localshapley as ls
-from localshapley import scores
-from localshapley.inputs.graphs import NodeData, read_edges
+from localshapley import scoring
 from localshapley.kernels.receptive import learnt_features, walk
 from localshapley.models import GCN, GIN, Coalitions, GCNTrainer, GraphSAGE, Task
-from localshapley.models.gcn_networks import initial_weights
 from localshapley.nodes import value_nodes
 from localshapley.supports.hops import within
+from localshapley.torch.batched_gcn import initial_weights
+from localshapley.torch.graph_data import NodeData, read_edges
 
 
 def draw(data, edges, n: int) -> Coalitions:
@@ -197,7 +197,7 @@ def sweep(data, device: str) -> None:
 
 def make_trainer(data, edges, X, graph: str, device: str, model=GCN()) -> GCNTrainer:  # noqa: B008 - frozen
     """The trainer of all training nodes, scored by confidence."""
-    score = scores.resolve("confidence", "classifier", None, True)
+    score = scoring.resolve("confidence", "classifier", None, True)
     codes = data.y[data.train]
     task = Task(None, codes, None, data.y[data.test], data.classes, codes, score)
     alone = sparse.eye_array(len(data.test), format="csr")

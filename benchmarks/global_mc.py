@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
-from localshapley.baselines import TMC
+from localshapley.comparators import TMC
 
 N, K, PERMUTATIONS = 1000, 5, 1126
 MODEL = KNeighborsClassifier(K, weights="distance")

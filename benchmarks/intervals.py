@@ -27,8 +27,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.bundles import Bundles
-from localshapley.valuation.errors import beyond_doubt
+from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.valuation.intervals import beyond_doubt
 
 SIZES = (20, 50, 200, 1000)
 MET = (0, 1, 4, 16, np.inf)

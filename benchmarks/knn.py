@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
-from localshapley.supports import parted
+from localshapley.supports import chunked
 
 
 def clusters(n: int, n_tests: int, n_features: int, dtype=np.float64):
@@ -74,7 +74,7 @@ def digits() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 def knn_shapley(peers: dict[str, str]) -> None:
     """Closed form on digits, beside the peers."""
     data = digits()
-    ours, v = seconds(lambda: ls.baselines.knn_shapley(*data, n_neighbors=5), repeats=10)
+    ours, v = seconds(lambda: ls.comparators.knn_shapley(*data, n_neighbors=5), repeats=10)
     print("\nKNN-Shapley on digits, 1,000 / 797, K = 5")
     print(f"  {'localshapley':<22}{1000 * ours:8.1f} ms")
     fastest = np.inf
@@ -97,7 +97,7 @@ def million() -> None:
     """A million training rows; run in a process of its own, whose memory is looked at."""
     data = clusters(1_000_000, 10_000, 64, dtype=np.float32)
     searching = 0.0
-    search = parted.nearest
+    search = chunked.nearest
 
     def timed(*args, **kwargs):
         nonlocal searching
@@ -106,7 +106,7 @@ def million() -> None:
         searching += perf_counter() - started
         return result
 
-    parted.nearest = timed
+    chunked.nearest = timed
     started = perf_counter()
     v = ls.value(*data, model=KNeighborsClassifier(5))
     total = perf_counter() - started

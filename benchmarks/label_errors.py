@@ -59,7 +59,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.tasks.witnesses import judge_labels, judge_numbers
+from localshapley.audit.label_noise_models import judge_labels, judge_numbers
 
 N_ROWS = 1000
 TABLES = ("precisions", "probabilities", "numbers")

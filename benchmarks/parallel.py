@@ -30,7 +30,7 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.engine.store import Store
+from localshapley.engine.score_store import Store
 
 
 class SlowTree(DecisionTreeClassifier):

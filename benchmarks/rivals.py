@@ -89,7 +89,7 @@ def named(data: tuple[np.ndarray, ...]) -> dict[str, np.ndarray]:
 def knn() -> tuple[str, list[Line]]:
     """KNN-Shapley."""
     data = digits()
-    seconds, v = timed(lambda: ls.baselines.knn_shapley(*data, n_neighbors=5))
+    seconds, v = timed(lambda: ls.comparators.knn_shapley(*data, n_neighbors=5))
     lines: list[Line] = []
     for library in ("opendataval", "pydvl", "shapiq", "dattri"):
         who, theirs, _, values = ask(f"{library}_knn", **named(data), K=5)

@@ -13,7 +13,7 @@ worse than others by over two standard errors. Defaults of `select` were tried o
 - select: `ls.select(X, y, model=model, cv=5)`.
 - value, value in balance: the rows of highest value, `ls.value(X, y, model=model, cv=5, support=Nearest(10), tol=0.2)`,
   and the best of each class in its share.
-- KNN-Shapley in balance: the same by `baselines.knn_shapley`, fold by fold.
+- KNN-Shapley in balance: the same by `comparators.knn_shapley`, fold by fold.
 - k-centre: the row that is farthest from all rows chosen so far; facility location: the row that brings the rows
   nearest to a chosen one; both in the space of the features, without labels.
 - random: mean of five random orders.
@@ -106,7 +106,7 @@ def chosen(X: np.ndarray, y: np.ndarray, model: Any, seed: int, *, methods: bool
     values = ls.value(X, y, tol=0.2, **settings).values
     knn = np.zeros(len(y))
     for train, test in folds:
-        knn[train] += ls.baselines.knn_shapley(X[train], y[train], X[test], y[test], progress=False).values
+        knn[train] += ls.comparators.knn_shapley(X[train], y[train], X[test], y[test], progress=False).values
     found = {
         "select": [ls.select(X, y, model=model, cv=5, n=max(SHARES), seed=seed, progress=False).order],
         "value": [best_first(values)],

@@ -20,9 +20,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.coalitions.sampled import Collection
-from localshapley.estimate.crossfit import CrossFit
 from localshapley.methods.sample import SampleRun
 from localshapley.models.compiled import CompiledTrainer
+from localshapley.sampling.crossfit import CrossFit
 
 RUNS = {"svm": ("breast_cancer", SVC()), "tree": ("iris", DecisionTreeClassifier(random_state=0))}
 STAGES = {

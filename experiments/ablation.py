@@ -283,7 +283,7 @@ def task_of(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) -> Any:
     """Rows and labels as trainers take them."""
     classes, codes = np.unique(y, return_inverse=True)
     test_codes = np.where(np.isin(y_test, classes), np.searchsorted(classes, y_test), -1)
-    return ls.models.Task(X, y, X_test, test_codes, classes, codes, ls.scores.Accuracy())
+    return ls.models.Task(X, y, X_test, test_codes, classes, codes, ls.scoring.Accuracy())
 
 
 def draw(figure: Any, errors: pd.DataFrame) -> None:

@@ -72,8 +72,8 @@ def main(argv: list[str] | None = None) -> None:
     runs: dict[str, Callable[..., ls.Valuation]] = {
         OURS: partial(ls.value_nodes, *nodes, tol=0.1, **settings),
         PROTOCOL: partial(papers_games, nodes, **games),
-        FIRST: partial(ls.baselines.in_run_nodes, *nodes, order=1, epochs=epochs, progress=False),
-        SECOND: partial(ls.baselines.in_run_nodes, *nodes, order=2, epochs=epochs, progress=False),
+        FIRST: partial(ls.comparators.in_run_nodes, *nodes, order=1, epochs=epochs, progress=False),
+        SECOND: partial(ls.comparators.in_run_nodes, *nodes, order=2, epochs=epochs, progress=False),
         GLOBAL: partial(ls.value_nodes, *nodes, support=everyone, method="sample", budget=budget, **settings),
     }
     for title, changed in ATTEMPTS.items():

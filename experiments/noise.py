@@ -107,7 +107,7 @@ def scores(
         found[method] = -values(method=method, tol=0.2, budget=limit).values
     found["loo"] = -values(method="loo").values
     found["random"] = -values(method="random").values
-    found["KNN-Shapley"] = -ls.baselines.knn_shapley(X, y, X_test, y_test, n_neighbors=5).values
+    found["KNN-Shapley"] = -ls.comparators.knn_shapley(X, y, X_test, y_test, n_neighbors=5).values
     return found
 
 

@@ -106,7 +106,7 @@ def many_rows(sizes: tuple[int, ...]) -> list[dict[str, Any]]:
         for name in ("KNN-Shapley", "LSMR, uniform votes"):
             started = perf_counter()
             if name == "KNN-Shapley":
-                v = ls.baselines.knn_shapley(X, y, X_test, y_test, n_neighbors=5)
+                v = ls.comparators.knn_shapley(X, y, X_test, y_test, n_neighbors=5)
             else:
                 v = ls.value(X, y, X_test, y_test, model=KNeighborsClassifier(5), progress=False)
             line = {"model": "KNN", "method": name, "rows": size, "seconds": perf_counter() - started}

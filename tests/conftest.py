@@ -51,7 +51,7 @@ def pytest_runtest_setup(item) -> None:
 @pytest.fixture
 def few_trees(monkeypatch) -> None:
     """Few trees judge the labels: for tests of everything but what the trees say."""
-    monkeypatch.setattr("localshapley.tasks.witnesses.FEW_TREES", 30)
+    monkeypatch.setattr("localshapley.audit.label_noise_models.FEW_TREES", 30)
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

@@ -7,10 +7,10 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 
 from localshapley.coalitions.batch import Coalitions
-from localshapley.inputs.model import seeded
-from localshapley.inputs.task import Task
 from localshapley.models.dispatch import compiled_trainer_of
-from localshapley.scores import SCORES
+from localshapley.models.estimator_checks import seeded
+from localshapley.models.task import Task
+from localshapley.scoring import SCORES
 
 LOADERS = {
     "iris": load_iris,

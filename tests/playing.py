@@ -7,9 +7,9 @@ from typing import Any
 
 import localshapley as ls
 from localshapley.engine.executor import Executor
-from localshapley.engine.loop import RunResult
 from localshapley.engine.loop import play as play_games
-from localshapley.methods import read_settings
+from localshapley.engine.run_result import RunResult
+from localshapley.methods import Limits, find_method
 from localshapley.models.utility import as_trainer
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
@@ -19,6 +19,11 @@ from localshapley.question import Question
 def pose(X: Any, y: Any, X_test: Any = None, y_test: Any = None, **given: Any) -> RowsProblem:
     """The problem of rows of a table, by the arguments of `ls.value`."""
     return build_problem(Question.of_rows(X, y, X_test, y_test, **given))
+
+
+def read_limits(method: Any, *arguments: Any, **named: Any) -> Limits:
+    """The limits of a run, with a method by its name; the arguments are those of `Limits`."""
+    return Limits(find_method(method), *arguments, **named)
 
 
 LIMITS = ("max_batch", "seconds_here", "seconds_away", "store", "clock")
@@ -35,7 +40,7 @@ def play(
 ) -> RunResult:
     """`ls.shapley` with limits of the executor, and a clock, of one's own (`LIMITS`)."""
     limits = {name: more.pop(name) for name in LIMITS if name in more}
-    settings = read_settings(method, **more)
+    settings = read_limits(method, **more)
     graph = ls.SupportGraph(supports, n_players)
     graph = graph.of_everyone() if settings.method.plays_all else graph
     executor = Executor(

@@ -1,23 +1,40 @@
-"""The stages: data moves from one to the next, and no stage knows a later one."""
+"""The rooms: data move from one to the next, and no room knows a later one."""
 
 from __future__ import annotations
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "localshapley"
-STAGES = [
-    "errors", "notes", "parameters", "arrays", "wording", "progress", "compiling", "kernels",
-    "scores", "distances", "inputs", "datasets", "search", "supports", "bundles", "games", "coalitions", "theory",
-    "models", "estimate", "stopping", "methods", "question", "valuation", "problem", "engine",
-    "locality", "api", "nodes", "updating", "planning",
-    "baselines", "warming", "tasks", "choosing", "clean", "opendataval", "report", "cli",
-]  # fmt: skip
-"""Folders and files at the top, each of which may import those before it."""
+PAGE = Path(__file__).parents[1] / "docs" / "contributing" / "index.md"
+ROOMS = [
+    room.split()
+    for room in """
+    errors notes arrays formatting parameters
+    kernels
+    runtime
+    io
+    data datasets
+    search
+    supports
+    coalitions
+    sampling scoring stopping theory
+    models torch
+    methods
+    question problem
+    engine
+    valuation locality api nodes updating planning
+    selection audit owners comparators clean opendataval tasks warming
+    report cli
+    """.strip().splitlines()
+]
+"""Folders and files at the top, room by room: each may import from its own room and those before it."""
+ROOM = {name: number for number, names in enumerate(ROOMS) for name in names}
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -48,7 +65,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
         yield from imports(node)
 
 
-def stage(module: str) -> str:
+def top(module: str) -> str:
     return module.split(".")[0]
 
 
@@ -61,16 +78,23 @@ def edges() -> list[tuple[str, str, int]]:
     return found
 
 
-def test_no_stage_imports_a_later_one():
+def test_no_room_imports_from_a_later_one():
     wrong = [
         f"{module} imports {to} (line {line}), which comes later"
         for module, to, line in edges()
-        if STAGES.index(stage(to)) > STAGES.index(stage(module))
+        if ROOM[top(to)] > ROOM[top(module)]
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_modules_of_a_stage_do_not_import_each_other_in_circles():
+def test_the_contributing_page_draws_these_rooms():
+    drawn = re.findall(r"^\| +(\d+) \| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert [int(number) for number, _ in drawn] == list(range(1, len(ROOMS) + 1))
+    assert [re.findall(r"`(\w+)(?:\.py|/)`", names) for _, names in drawn] == ROOMS
+    assert len(ROOMS) <= 16
+
+
+def test_modules_do_not_import_each_other_in_circles():
     after: dict[str, set[str]] = {}
     for module, to, _ in edges():
         after.setdefault(module, set()).add(to)
@@ -87,9 +111,10 @@ def test_modules_of_a_stage_do_not_import_each_other_in_circles():
             walk(module, ())
 
 
-def test_every_folder_and_file_at_the_top_is_a_stage():
-    there = {stage(module) for module, _ in modules()} - {"", "__main__"}
-    assert there == set(STAGES)
+def test_every_folder_and_file_at_the_top_is_in_a_room():
+    there = {top(module) for module, _ in modules()} - {"", "__main__"}
+    assert there == set(ROOM)
+    assert sum(len(names) for names in ROOMS) == len(ROOM)  # each in one room
     assert len(list(SOURCE.glob("*.py"))) <= 24  # with the public names
 
 
@@ -106,12 +131,12 @@ def test_the_loop_fits_on_one_screen():
 def test_extras_are_imported_only_where_they_are_asked_for(extra):
     """At the top of a file only by those that are themselves imported late."""
     late = {
-        "models.gcn_networks",
-        "models.gcn_fused",
-        "models.gcn_programs",
-        "models.networks",
-        "baselines.in_run",
-        "baselines.in_run_graph",
+        "torch.batched_gcn",
+        "torch.fused_gcn",
+        "torch.triton_gcn",
+        "torch.batched_networks",
+        "comparators.in_run",
+        "comparators.in_run_graph",
         "search.on_device",
     }
     for module, path in modules():
@@ -124,5 +149,8 @@ def test_extras_are_imported_only_where_they_are_asked_for(extra):
         assert module in late or not any(name.split(".")[0] == extra for name in named), module
 
 
-def test_stages_are_listed_once():
-    assert all(one != two for one, two in pairwise(sorted(STAGES)))
+def test_no_two_modules_have_one_name():
+    names = Counter(
+        module.split(".")[-1] for module, path in modules() if path.stem not in ("__init__", "__main__", "base")
+    )
+    assert [name for name, n in names.items() if n > 1] == []

@@ -19,19 +19,19 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
 from compilations import KERNELS
-from localshapley.compiling import _Listener
+from localshapley.comparators.pivot import PivotRun
 from localshapley.kernels import receptive
 from localshapley.kernels.compiler import KernelCompiler
 from localshapley.kernels.jit import part
 from localshapley.methods.enumeration import Enumeration
-from localshapley.methods.pivot import PivotRun
 from localshapley.methods.rounds import Rounds
 from localshapley.methods.sample import SampleRun
-from localshapley.models.boosted import BoostedTrainer
+from localshapley.models.boosted_trees import BoostedTrainer
 from localshapley.models.dispatch import _HOME
-from localshapley.models.fixed import FixedTrainer
+from localshapley.models.fixed_trees import FixedTrainer
+from localshapley.runtime.compiling import _Listener
 
-TRAINERS = {getattr(import_module(f"localshapley.models.{module}"), name) for module, name in _HOME.values()}
+TRAINERS = {getattr(import_module(f"localshapley.{module}"), name) for module, name in _HOME.values()}
 CALLERS = (Enumeration, PivotRun, Rounds, SampleRun, FixedTrainer, BoostedTrainer, *TRAINERS)
 
 

@@ -11,7 +11,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
-from localshapley.tasks.witnesses import judge_labels
+from localshapley.audit.label_noise_models import judge_labels
 
 torch = pytest.importorskip("torch")
 

@@ -15,8 +15,8 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
+from localshapley.data import chunked_rows
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs import parts
 from localshapley.valuation import sparse as how_many
 
 N, COLUMNS = 1200, list("abcd")
@@ -35,7 +35,7 @@ def rows():
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(parts, "PART_BYTES", 8 * 4 * 250)
+    monkeypatch.setattr(chunked_rows, "PART_BYTES", 8 * 4 * 250)
 
 
 def values_in_memory(rows, amounts=False, **settings):
@@ -102,7 +102,9 @@ def test_dask_without_a_cluster(rows, kind):
 
 @pytest.mark.slow
 def test_on_a_cluster_parts_are_searched_where_they_lie(rows, monkeypatch):
-    monkeypatch.setattr("localshapley.problem.parts.MAX_REFERENCE", 50)  # rows that are gathered to judge the model
+    monkeypatch.setattr(
+        "localshapley.problem.chunked_tables.MAX_REFERENCE", 50
+    )  # rows that are gathered to judge the model
     distributed = pytest.importorskip("dask.distributed", reason="Dask is an extra")
     import dask.dataframe as dd
 
@@ -125,7 +127,7 @@ def test_on_a_cluster_parts_are_searched_where_they_lie(rows, monkeypatch):
 
 
 def _with_small_parts():
-    parts.PART_BYTES = 8 * 4 * 250
+    chunked_rows.PART_BYTES = 8 * 4 * 250
 
 
 def _bytes_sent(dask_worker):
@@ -154,7 +156,7 @@ def test_only_rows_of_supports_are_kept_of_many(rows, tmp_path, monkeypatch):
 
 
 def test_data_of_one_part_are_like_any_other(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "PART_BYTES", 2**26)
+    monkeypatch.setattr(chunked_rows, "PART_BYTES", 2**26)
     settings = {"model": DecisionTreeClassifier(max_depth=4), "budget": 300}  # its support reads the model
     assert np.array_equal(values_in_memory(rows, **settings).values, values_in_parts(rows, tmp_path, **settings).values)
 
@@ -172,7 +174,7 @@ def test_a_plan_says_how_much_memory(rows, tmp_path):
     values_in_parts(rows, tmp_path, model="knn")
     plan = ls.plan(tmp_path, "target", rows[0][N:], rows[1][N:], model="knn", progress=False)
     assert plan.n_rows == N
-    assert 10 * parts.PART_BYTES < plan.memory < 30 * 8 * 4 * N
+    assert 10 * chunked_rows.PART_BYTES < plan.memory < 30 * 8 * 4 * N
     assert "memory   at most about 0.0 GB" in repr(plan)
     assert ls.plan(rows[0], rows[1], cv=3, model="knn").memory is None
 

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import localshapley as ls
-from localshapley import progress
-from localshapley.progress import Progress, telling
+from localshapley.runtime import progress
+from localshapley.runtime.progress import Progress, telling
 from localshapley.search import nearest
 from localshapley.search.scan import showing
 from localshapley.supports import Dual, Nearest

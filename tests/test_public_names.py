@@ -29,7 +29,7 @@ PUBLIC = [
     "TooLargeError",
     "TrainingError",
     "Valuation",
-    "baselines",
+    "comparators",
     "datasets",
     "load",
     "locality_gap",
@@ -39,7 +39,7 @@ PUBLIC = [
     "plan",
     "prune",
     "report",
-    "scores",
+    "scoring",
     "select",
     "shapley",
     "stopping",
@@ -74,7 +74,7 @@ def test_dir_lists_the_public_names_and_no_other_name_is_there():
 
 
 @pytest.mark.parametrize(
-    "module", ["baselines", "datasets", "methods", "models", "scores", "stopping", "supports", "tasks", "theory"]
+    "module", ["comparators", "datasets", "methods", "models", "scoring", "stopping", "supports", "tasks", "theory"]
 )
 def test_modules_list_their_public_names(module):
     listed = importlib.import_module(f"localshapley.{module}").__all__

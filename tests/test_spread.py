@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from localshapley.baselines import knn_shapley, threshold_knn_shapley
+from localshapley.comparators import knn_shapley, threshold_knn_shapley
 from localshapley.supports import Everything, Kernel, Nearest
 from playing import pose
 

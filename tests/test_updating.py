@@ -11,7 +11,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.inputs.folds import continued, fold_of_rows
+from localshapley.data.folds import continued, fold_of_rows
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("breast_cancer")
 X, Y, X_TEST, Y_TEST = X[:60, :4], Y[:60], X_TEST[:12, :4], Y_TEST[:12]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import baselines, datasets, methods, models, report, scores, stopping, supports, tasks, theory
+    from localshapley import comparators, datasets, methods, models, report, scoring, stopping, supports, tasks, theory
     from localshapley.api import shapley, value
-    from localshapley.choosing import Pruning, Selection, prune, select
     from localshapley.clean import CleanClassifier, CleanRegressor
-    from localshapley.engine.store import Store
+    from localshapley.coalitions.games import SupportGraph
+    from localshapley.engine.score_store import Store
     from localshapley.engine.store_file import StoreError
     from localshapley.errors import (
         InvalidArgumentError,
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         TooLargeError,
         TrainingError,
     )
-    from localshapley.games import SupportGraph
     from localshapley.locality import LocalityGap, locality_gap
     from localshapley.nodes import locality_gap_nodes, value_nodes
     from localshapley.planning import Plan, plan
+    from localshapley.selection import Pruning, Selection, prune, select
     from localshapley.updating import update
     from localshapley.valuation import Cost, History, Valuation, load
     from localshapley.warming import warm_up
@@ -41,11 +41,11 @@ _HOME = {
     "LocalShapleyWarning": "errors",
     "LocalityGap": "locality",
     "Plan": "planning",
-    "Pruning": "choosing",
-    "Selection": "choosing",
-    "Store": "engine.store",
+    "Pruning": "selection",
+    "Selection": "selection",
+    "Store": "engine.score_store",
     "StoreError": "engine.store_file",
-    "SupportGraph": "games",
+    "SupportGraph": "coalitions.games",
     "TooLargeError": "errors",
     "TrainingError": "errors",
     "Valuation": "valuation",
@@ -53,15 +53,26 @@ _HOME = {
     "locality_gap": "locality",
     "locality_gap_nodes": "nodes",
     "plan": "planning",
-    "prune": "choosing",
-    "select": "choosing",
+    "prune": "selection",
+    "select": "selection",
     "shapley": "api",
     "update": "updating",
     "value": "api",
     "value_nodes": "nodes",
     "warm_up": "warming",
 }
-_MODULES = ("baselines", "datasets", "methods", "models", "report", "scores", "stopping", "supports", "tasks", "theory")
+_MODULES = (
+    "comparators",
+    "datasets",
+    "methods",
+    "models",
+    "report",
+    "scoring",
+    "stopping",
+    "supports",
+    "tasks",
+    "theory",
+)
 
 __all__ = [
     "CleanClassifier",
@@ -81,7 +92,7 @@ __all__ = [
     "TooLargeError",
     "TrainingError",
     "Valuation",
-    "baselines",
+    "comparators",
     "datasets",
     "load",
     "locality_gap",
@@ -91,7 +102,7 @@ __all__ = [
     "plan",
     "prune",
     "report",
-    "scores",
+    "scoring",
     "select",
     "shapley",
     "stopping",

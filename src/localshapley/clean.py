@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, has_fit_para
 
 from localshapley.api import value
 from localshapley.arrays import AnyArray, Floats
+from localshapley.data.indexes import check_order
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
-from localshapley.inputs.indexes import check_order
-from localshapley.inputs.model import check_estimator, final_step, seeded, takes_missing
-from localshapley.inputs.named import named
 from localshapley.models.dispatch import find_named
-from localshapley.models.model import Model
+from localshapley.models.estimator_checks import check_estimator, final_step, seeded, takes_missing
+from localshapley.models.named_models import named
 from localshapley.models.pipelines import peel
+from localshapley.models.trainer import Model
 from localshapley.parameters import documented
-from localshapley.progress import ProgressSetting
+from localshapley.runtime.progress import ProgressSetting
 from localshapley.valuation import Valuation
 
 ACTIONS = ("drop", "weight")

@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.engine.loop import solve
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
 from localshapley.locality.gap import LocalityGap, measure_gap
-from localshapley.locality.growing import build_large_enough
+from localshapley.locality.growing import grow_support
 from localshapley.methods import Method
-from localshapley.models.graph_model import GraphModel
 from localshapley.parameters import documented
-from localshapley.problem.nodes import NodesProblem
-from localshapley.progress import ProgressSetting
+from localshapley.problem.build import build_problem
+from localshapley.problem.graph_nodes import NodesProblem
 from localshapley.question import AUTO, Nodes, Question
+from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
+from localshapley.torch.graph_models import GraphModel
 from localshapley.valuation import Valuation
 from localshapley.valuation.record import recorded
+from localshapley.valuation.solving import solve
 
 
 @recorded
@@ -104,7 +105,8 @@ def value_nodes(
             f"support='auto' needs games='test', got games={games!r}: there more hops would also be more test nodes in "
             "each game. Give supports.Hops(n)."
         )
-    problem, limits = build_large_enough(Question.of(Nodes, locals()))
+    question = Question.of(Nodes, locals())
+    problem, limits = grow_support(question) if support == AUTO else (build_problem(question), question.limits)
     assert isinstance(problem, NodesProblem)
     found, reach = solve(problem, limits, store), problem.reach
     by_test = None if found.per_test is None else sparse.csr_array(problem.scored.T @ found.per_test)

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from localshapley.api import value
 from localshapley.arrays import AnyArray, Floats
+from localshapley.audit.label_errors import judge
 from localshapley.errors import InvalidArgumentError
-from localshapley.tasks.suspects import judge
 
 try:
     import torch
@@ -38,8 +38,8 @@ class LocalShapleyEvaluator(DataEvaluator, ModelMixin):  # type: ignore[misc]
         coalition by coalition.
     by : {"values", "suspects"}, default="values"
         Whether the data values are Shapley values, or how probably each label is right (one less the `p_wrong` of
-        `localshapley.tasks.suspects`), for which neither the model nor the validation rows are needed. Where too little
-        is learnt from the columns to tell a probability, rows are ranked by suspicion alone.
+        `localshapley.tasks.suspects`), for which neither the model nor the validation rows are needed. Where too
+        little is learnt from the columns to tell a probability, rows are ranked by suspicion alone.
     random_state : int, RandomState or None
         As in OpenDataVal; it seeds the draws.
     **settings

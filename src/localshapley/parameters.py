@@ -72,7 +72,7 @@ progress : bool or callable, optional
     A function is called with trainings done and the total.
 owners : array or Series of shape (n_rows,), optional
     Who contributed each training row, in the order of `X`: the owners are valued in place of the rows, each as a
-    whole. For the sums of the rows' values see `localshapley.tasks.owners`.
+    whole. For the sums of the rows' values see `localshapley.owners.shares`.
 per_test : bool, default=False
     Whether to keep the value of each training row to each test row, a sparse matrix; refused if it would not fit
     in memory.

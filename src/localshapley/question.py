@@ -7,9 +7,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar
 
 from localshapley.errors import unknown_name
-from localshapley.inputs.numbers import check_n_jobs
 from localshapley.methods import find_method
-from localshapley.methods.settings import Settings
+from localshapley.methods.limits import Limits
+from localshapley.runtime.argument_checks import check_n_jobs
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 
@@ -71,7 +71,7 @@ class Question(Generic[D]):
     """What is asked: what is valued, by which model, with which supports and score, and how the games are played."""
 
     data: D
-    limits: Settings
+    limits: Limits
     model: Any = None
     support: Support | str | None = None
     score: Any = None
@@ -89,7 +89,7 @@ class Question(Generic[D]):
     def of(cls, kind: type[D], given: Mapping[str, Any], **more: Any) -> Question[D]:
         """Read the arguments of a function, each by its name; others of the same call may be among them."""
         given = {**given, **more}
-        limits = _made(Settings, {**given, "method": find_method(given.get("method", "auto"))})
+        limits = _made(Limits, {**given, "method": find_method(given.get("method", "auto"))})
         return _made(cls, {**given, "data": _made(kind, given), "limits": limits})
 
     @classmethod

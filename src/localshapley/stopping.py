@@ -16,11 +16,11 @@ from scipy.optimize import bisect
 from scipy.stats import rankdata
 
 from localshapley.arrays import Floats, Singles, relative
-from localshapley.bundles import HARDLY
+from localshapley.coalitions.jackknife_blocks import HARDLY
 from localshapley.errors import InvalidArgumentError
-from localshapley.estimate.ranking import Doubt
-from localshapley.inputs.numbers import check_flag, check_number, check_whole
 from localshapley.notes import Note
+from localshapley.runtime.argument_checks import check_flag, check_number, check_whole
+from localshapley.sampling.ranking import Doubt
 
 __all__ = ["AmongWorst", "Look", "RankStable", "RelativeChange", "RelativeError", "Rule", "Seconds", "Trainings"]
 

@@ -10,33 +10,33 @@ from scipy import sparse
 from sklearn.base import is_classifier
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets, singles
+from localshapley.coalitions.games import SupportGraph
+from localshapley.data.columns import n_rows_of
+from localshapley.data.folds import continued
+from localshapley.data.rows import known_table
 from localshapley.engine.executor import Executor
-from localshapley.engine.loop import solve
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
-from localshapley.inputs.columns import n_rows_of
-from localshapley.inputs.data import known_table
-from localshapley.inputs.folds import continued
-from localshapley.methods import Auto, Method, Settings
-from localshapley.methods.rest import Enough, Known, Rest
-from localshapley.methods.settings import DEFAULT_TOL
-from localshapley.models.boosted import BoostedTrainer
+from localshapley.methods import Auto, Limits, Method
+from localshapley.methods.incremental import Enough, Known, Rest
+from localshapley.methods.limits import DEFAULT_TOL
+from localshapley.models.boosted_trees import BoostedTrainer
 from localshapley.models.dispatch import as_model
-from localshapley.models.fixed import FixedTrainer
-from localshapley.models.folds import FoldsTrainer
+from localshapley.models.fixed_trees import FixedTrainer
+from localshapley.models.fold_trainers import FoldsTrainer
 from localshapley.notes import Note
 from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
-from localshapley.progress import ProgressSetting
 from localshapley.question import Question, Table
+from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Origin, Valuation
-from localshapley.valuation.columns import check_valuation
 from localshapley.valuation.matching import find, find_rows
 from localshapley.valuation.record import recorded
+from localshapley.valuation.row_names import check_valuation
+from localshapley.valuation.solving import solve
 
 
 @recorded
@@ -251,7 +251,7 @@ def _by_support(numbers: Floats, indptr: Ints) -> Floats:
     return found
 
 
-def _to_play(known: Known, valuation: Valuation, before: Origin, problem: RowsProblem, settings: Settings) -> Settings:
+def _to_play(known: Known, valuation: Valuation, before: Origin, problem: RowsProblem, settings: Limits) -> Limits:
     """How to play what is left: if nobody says, with as many draws for each test row as before.
 
     Their number is fixed beforehand. To wait for a small error would bias the values: a few games are often lucky.

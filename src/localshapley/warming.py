@@ -13,22 +13,22 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 
 from localshapley.api import shapley, value
 from localshapley.arrays import AnyArray
-from localshapley.baselines import knn_shapley, threshold_knn_shapley
 from localshapley.coalitions.batch import Coalitions
-from localshapley.coalitions.exact import count_distinct
-from localshapley.compiling import Stopwatch
-from localshapley.engine.store import Store
+from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.subsets import count_distinct
+from localshapley.comparators import knn_shapley, threshold_knn_shapley
+from localshapley.data.row_digests import FEW_CELLS, digest_cells
+from localshapley.engine.score_store import Store
 from localshapley.errors import unknown_name
-from localshapley.estimate.tuning import QUICK
-from localshapley.games import SupportGraph
-from localshapley.inputs.digests import FEW_CELLS, digest_cells
 from localshapley.methods import Sample
 from localshapley.models.estimator import Estimator
-from localshapley.models.fixed import Fixed
+from localshapley.models.fixed_trees import Fixed
 from localshapley.models.trainer import Trained, Trainer
 from localshapley.problem.build import build_problem
-from localshapley.progress import Progress, ProgressSetting
 from localshapley.question import Question
+from localshapley.runtime.compiling import Stopwatch
+from localshapley.runtime.progress import Progress, ProgressSetting
+from localshapley.sampling.tuning import QUICK
 from localshapley.supports import Everything, Nearest
 
 N_ROWS, MANY = 40, 100

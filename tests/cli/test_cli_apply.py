@@ -11,7 +11,7 @@ import pytest
 
 from cli.deciding import decide
 from localshapley.cli import main
-from localshapley.inputs.tables import read_table
+from localshapley.io.tables import read_table
 
 NAMED = ["--target", "species", "--id", "plant"]
 

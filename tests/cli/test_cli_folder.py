@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
-from localshapley.inputs import parts
+from localshapley.data import chunked_rows
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(parts, "PART_BYTES", 8 * 3 * 50)
+    monkeypatch.setattr(chunked_rows, "PART_BYTES", 8 * 3 * 50)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(240, 3)) * [1, 100, 0.1], columns=list("abc"))
     table["label"] = np.where(table["a"] + rng.normal(size=240) > 0, "yes", "no")

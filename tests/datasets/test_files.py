@@ -13,8 +13,8 @@ import pytest
 from scipy import sparse
 
 import localshapley as ls
-from localshapley.datasets import files, planetoid
-from localshapley.datasets.files import DataError, File
+from localshapley.datasets import downloads, planetoid
+from localshapley.datasets.downloads import DataError, File
 
 CONTENTS = b"some numbers"
 FILE = File("folder/numbers.txt", hashlib.sha256(CONTENTS).hexdigest(), "https://example.org/numbers.txt")
@@ -32,7 +32,7 @@ def opened(monkeypatch):
             raise URLError("no route to host")
         return io.BytesIO(answers[url])
 
-    monkeypatch.setattr(files, "urlopen", urlopen)
+    monkeypatch.setattr(downloads, "urlopen", urlopen)
     answers["asked"] = asked
     return answers
 
@@ -44,7 +44,7 @@ def opened(monkeypatch):
 def test_a_file_is_found_where_it_may_lie(tmp_path, opened, place):
     (tmp_path / "folder").mkdir()
     (tmp_path / place).write_bytes(gzip.compress(CONTENTS) if place.endswith("gz") else CONTENTS)
-    assert files.read(FILE, tmp_path) == CONTENTS
+    assert downloads.read(FILE, tmp_path) == CONTENTS
     assert not opened["asked"]
 
 
@@ -52,23 +52,23 @@ def test_the_folder_is_the_argument_then_the_variable_then_the_home(tmp_path, mo
     for name in ("argument", "variable", "home/localshapley_data"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv(files.VARIABLE, str(tmp_path / "variable"))
+    monkeypatch.setenv(downloads.VARIABLE, str(tmp_path / "variable"))
     (tmp_path / "argument" / "numbers.txt").write_bytes(CONTENTS)
-    assert files.read(FILE, tmp_path / "argument") == CONTENTS
+    assert downloads.read(FILE, tmp_path / "argument") == CONTENTS
     with pytest.raises(DataError, match="variable"):
-        files.read(FILE)
+        downloads.read(FILE)
     (tmp_path / "variable" / "numbers.txt").write_bytes(CONTENTS)
-    assert files.read(FILE) == CONTENTS
-    monkeypatch.delenv(files.VARIABLE)
+    assert downloads.read(FILE) == CONTENTS
+    monkeypatch.delenv(downloads.VARIABLE)
     (tmp_path / "home" / "localshapley_data" / "numbers.txt").write_bytes(CONTENTS)
     opened["asked"].clear()
-    assert files.read(FILE) == CONTENTS
+    assert downloads.read(FILE) == CONTENTS
     assert not opened["asked"]
 
 
 def test_a_missing_file_is_downloaded_once_and_kept(tmp_path, opened):
     opened[FILE.url] = CONTENTS
-    assert files.read(FILE, tmp_path) == files.read(FILE, tmp_path) == CONTENTS
+    assert downloads.read(FILE, tmp_path) == downloads.read(FILE, tmp_path) == CONTENTS
     assert opened["asked"] == [FILE.url]
     assert [p.name for p in (tmp_path / "folder").iterdir()] == ["numbers.txt"]
 
@@ -76,13 +76,13 @@ def test_a_missing_file_is_downloaded_once_and_kept(tmp_path, opened):
 def test_a_download_with_another_checksum_is_not_kept(tmp_path, opened):
     opened[FILE.url] = b"something else"
     with pytest.raises(DataError, match="checksum is not"):
-        files.read(FILE, tmp_path)
+        downloads.read(FILE, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_without_network_the_message_says_what_to_do(tmp_path, opened):
     with pytest.raises(DataError, match=r"(?s)no route to host.*folder/numbers.txt.*data_home.*LOCALSHAPLEY_DATA"):
-        files.read(FILE, tmp_path)
+        downloads.read(FILE, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_without_network_the_message_says_what_to_do(tmp_path, opened):
 def test_a_changed_file_is_not_read(tmp_path, opened, place, contents, message):
     (tmp_path / place).write_bytes(contents)
     with pytest.raises(DataError, match=message):
-        files.read(FILE, tmp_path)
+        downloads.read(FILE, tmp_path)
 
 
 # Pickles

@@ -11,8 +11,7 @@ import localshapley as ls
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
 from localshapley.engine.run_store import opened
-from localshapley.methods import read_settings
-from playing import pose
+from playing import pose, read_limits
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:8], Y_TEST[:8]
@@ -51,7 +50,7 @@ def run_with(limits, store=None, progress=None, **settings):
     problem = pose(X, Y, X_TEST, Y_TEST, **{"model": Tree(random_state=0), "support": SUPPORT, **settings})
     with opened(store, problem.contents) as known:
         executor = Executor(problem.trainer, known, **limits)
-        return play(problem.graph, executor, read_settings("exact", progress=progress))
+        return play(problem.graph, executor, read_limits("exact", progress=progress))
 
 
 def same_bits(a, b):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from faults import damaged_stores
-from localshapley.engine.store import Store
+from localshapley.engine.score_store import Store
 from localshapley.engine.store_file import StoreError
 from tests.engine.test_store import ONE, attempt, batch, filled, never_wrong, rows_of
 

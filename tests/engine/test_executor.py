@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 import naive
 from engine.runs import X_TEST, Y_TEST, MortalTree, X, Y, run, run_with, same_bits
-from localshapley.coalitions.exact import Pivots
+from localshapley.coalitions.subsets import Pivots
 from localshapley.engine.executor import Executor
 from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.supports.nearest import nearest_rows

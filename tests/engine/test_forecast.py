@@ -16,9 +16,8 @@ import localshapley as ls
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import PILOT, until_target
 from localshapley.engine.loop import play as play_games
-from localshapley.methods import read_settings
 from localshapley.models.utility import as_trainer
-from playing import Timed, play
+from playing import Timed, play, read_limits
 
 N = 40
 SUPPORTS = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(12)]
@@ -72,7 +71,7 @@ class TestMaxSeconds:
     def test_what_went_before_counts_too(self):
         supports = [np.sort(np.random.default_rng(t).choice(N, 11, replace=False)) for t in range(200)]
         game = Timed(smooth, 0.01)
-        settings = read_settings("sample", tol=1e-6, max_seconds=20)
+        settings = read_limits("sample", tol=1e-6, max_seconds=20)
         executor = Executor(as_trainer(game), max_seconds=20, before=16.0, clock=game.clock)
         with pytest.warns(ls.LocalShapleyWarning, match="drawn at random"):
             play_games(ls.SupportGraph(supports, N), executor, settings)
@@ -142,7 +141,7 @@ class TestUntilTarget:
         game = Timed(smooth, seconds)
         executor = Executor(as_trainer(game), clock=lambda: busy * game.now, cpu_clock=game.clock)
         graph = ls.SupportGraph(supports, N)
-        settings = read_settings(**{"method": "sample", **settings})
+        settings = read_limits(**{"method": "sample", **settings})
         run = settings.method.start(graph, executor, settings)
         return until_target(run, graph, executor, settings, patience, most), game
 
@@ -200,7 +199,7 @@ class TestUntilTarget:
         supports = [np.sort(np.random.default_rng(t).choice(3000, 2500, replace=False)) for t in range(12)]
         game = Timed(lambda coalition, tests: [np.tanh(len(coalition) / 900 + t) for t in tests], 0.001)
         graph = ls.SupportGraph(supports, 3000)
-        executor, settings = Executor(as_trainer(game), clock=game.clock, cpu_clock=game.clock), read_settings("sample")
+        executor, settings = Executor(as_trainer(game), clock=game.clock, cpu_clock=game.clock), read_limits("sample")
         run = settings.method.start(graph, executor, settings)
         with np.errstate(over="raise", divide="raise", invalid="raise"), warnings.catch_warnings(action="error"):
             until_target(run, graph, executor, settings)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import localshapley as ls
-from localshapley.compiling import Stopwatch
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
-from localshapley.methods import Method, Run, Settings
+from localshapley.engine.run_result import MAX_LOOKS
+from localshapley.methods import Limits, Method, Run
 from localshapley.models.trainer import Counts
 from localshapley.models.utility import as_trainer
+from localshapley.runtime.compiling import Stopwatch
 from localshapley.stopping import Look, Trainings
-from localshapley.valuation.looks import MAX_LOOKS
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class ScriptedRun(Run):
 
 def played(method, clock=None, store=None, **settings):
     trainer = as_trainer(lambda coalition, tests: [0.0] * len(tests))
-    settings = Settings(method, **{"stop": Trainings(10**9), **settings})
+    settings = Limits(method, **{"stop": Trainings(10**9), **settings})
     limits = {"max_seconds": settings.max_seconds, "on_interrupt": settings.on_interrupt}
     executor = Executor(trainer, store, **limits, **({"clock": clock} if clock else {}))
     return play(ls.SupportGraph([range(3)]), executor, settings)

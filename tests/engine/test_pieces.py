@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import localshapley as ls
-from localshapley.coalitions.exact import Pivots
+from localshapley.coalitions.subsets import Pivots
 from localshapley.engine.executor import Executor
 from localshapley.engine.pieces import BatchSizer, Pace, Piece
 from localshapley.models.trainer import Counts, Trained, Trainer

@@ -29,10 +29,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
 from localshapley.coalitions.batch import Coalitions
-from localshapley.inputs.task import Task
-from localshapley.problem.contents import Contents, contents_of_folds, digest_rows
-from localshapley.problem.describing import describe
-from localshapley.problem.finding import of_folds
+from localshapley.models.task import Task
+from localshapley.problem.fingerprints import describe
+from localshapley.problem.store_keys import Contents, contents_of_folds, digest_rows
+from localshapley.problem.support_search import of_folds
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
 X_TEST, Y_TEST = X_TEST[:10], Y_TEST[:10]
@@ -264,7 +264,7 @@ OTHERS = {
     "random state": {"model": CountingTree(random_state=1)},
     "class of model": {"model": RandomForestClassifier(2, random_state=0)},
     "score": {"score": "margin"},
-    "parameter of the score": {"score": ls.scores.LogLoss(1e-3)},
+    "parameter of the score": {"score": ls.scoring.LogLoss(1e-3)},
     "empty": {"empty": 0.0},
     "function": {"score": lambda y, p: float(y == p)},
     "another function": {"score": lambda y, p: float(y == p) + 1},
@@ -425,11 +425,11 @@ class TestDescribe:
         assert describe(one) == describe(two)
 
     def test_it_is_the_same_in_another_process(self):
-        code = "from localshapley.problem.describing import describe; import localshapley as ls; "
+        code = "from localshapley.problem.fingerprints import describe; import localshapley as ls; "
         code += "from sklearn.svm import SVC; "
-        code += "print(describe([SVC(gamma=2), ls.scores.Confidence(), {'b', 'a'}, {1: (2, None)}]))"
+        code += "print(describe([SVC(gamma=2), ls.scoring.Confidence(), {'b', 'a'}, {1: (2, None)}]))"
         there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        here = describe([SVC(gamma=2), ls.scores.Confidence(), {"b", "a"}, {1: (2, None)}])
+        here = describe([SVC(gamma=2), ls.scoring.Confidence(), {"b", "a"}, {1: (2, None)}])
         assert there.strip() == here
 
 
@@ -466,7 +466,7 @@ class TestDigests:
     def test_rows_that_folds_swap_are_told_apart(self):
         """What one row is in the first fold, the other is in the second."""
         y = np.zeros(4)
-        task = Task(np.zeros((4, 1)), y, np.zeros((4, 1)), y, None, None, ls.scores.SquaredError())
+        task = Task(np.zeros((4, 1)), y, np.zeros((4, 1)), y, None, None, ls.scoring.SquaredError())
         folds = [(np.array([0, 1, 2]), np.array([3])), (np.array([0, 1, 3]), np.array([2]))]
         first, second = np.array([[1.0], [2], [5]]), np.array([[2.0], [1], [5]])
         parts = [replace(part, X=X) for part, X in zip(of_folds(task, folds), (first, second), strict=True)]

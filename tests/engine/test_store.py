@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 from localshapley.cli.store import app
 from localshapley.engine import store_file
-from localshapley.engine.store import Store
+from localshapley.engine.score_store import Store
 from localshapley.engine.store_file import StoreError
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 
@@ -273,7 +273,7 @@ class TestObject:
             assert store.info().n_coalitions == 400
 
     def test_an_error_takes_the_whole_batch_back(self, tmp_path, monkeypatch):
-        from localshapley.engine import store as module
+        from localshapley.engine import score_store
 
         with Store(tmp_path / "s") as store:
             store.add(ONE, "a model", *batch(0))
@@ -283,7 +283,7 @@ class TestObject:
                 raise KeyboardInterrupt
 
             with monkeypatch.context() as patch:
-                patch.setattr(module, "_write", fail)
+                patch.setattr(score_store, "_write", fail)
                 with pytest.raises(KeyboardInterrupt):
                     store.add(TWO, "another", *batch(1, pool=POOL + np.uint64(1)))
             assert len(store.info().contents) == 1

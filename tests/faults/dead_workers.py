@@ -21,7 +21,7 @@ from joblib import parallel_config
 import localshapley as ls
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
-from localshapley.methods import read_settings
+from localshapley.methods import Limits, find_method
 from localshapley.problem.build import build_problem
 from localshapley.question import Question
 
@@ -78,7 +78,7 @@ def value(folder: str, n_jobs: int, progress: Any = False) -> np.ndarray:
     question = Question.of_rows(X, Y, X_TEST, Y_TEST, model=model, support=support, n_jobs=n_jobs)
     problem = build_problem(question)
     executor = Executor(problem.trainer, max_batch=8)
-    return play(problem.graph, executor, read_settings("exact", progress=progress)).values
+    return play(problem.graph, executor, Limits(find_method("exact"), progress=progress)).values
 
 
 @cache

@@ -102,7 +102,7 @@ CACHE = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 import numpy as np
-from localshapley.inputs.digests import digest_cells
+from localshapley.data.row_digests import digest_cells
 print(digest_cells(np.arange(6.0).reshape(3, 2)).tolist())
 """
 

@@ -29,7 +29,7 @@ import localshapley as ls
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
 from localshapley.engine.run_store import opened
-from localshapley.methods import read_settings
+from localshapley.methods import Limits, find_method
 from localshapley.problem.build import build_problem
 from localshapley.question import Question
 
@@ -95,7 +95,7 @@ def value(method: str, path: Path | None, n_jobs: int, told: Callable[[], None] 
     problem = build_problem(
         Question.of_rows(X, Y, X_TEST, Y_TEST, model=Means(), support=ls.supports.Nearest(7), n_jobs=n_jobs)
     )
-    settings = read_settings(method, **({"budget": 600} if method == "sample" else {}))
+    settings = Limits(find_method(method), **({"budget": 600} if method == "sample" else {}))
     store = None if path is None else ls.Store(path, fastest=0)
     with opened(store, problem.contents) as known:
         executor = Executor(problem.trainer, known)

@@ -23,7 +23,7 @@ from sklearn.tree import BaseDecisionTree
 from sklearn.utils import _safe_indexing
 
 import localshapley as ls
-from localshapley.inputs.folds import make_folds
+from localshapley.data.folds import make_folds
 from localshapley.supports.leaf_numbers import leaf_numbers
 from naive import weight
 

@@ -161,13 +161,13 @@ for method in ("global-mc", "tmc", "complementary", "loo", "random"):
 
 @run
 def tmc_by_test() -> Any:
-    method = ls.baselines.TMC(patience=5, by_test=True)
+    method = ls.comparators.TMC(patience=5, by_test=True)
     return ls.value(*flowers(24, 8), model=SVC(), score="accuracy", method=method, budget=2000)
 
 
 @run
 def tmc_by_test_compiled_walks() -> Any:
-    method = ls.baselines.TMC(tolerance=0.2, patience=2, by_test=True)
+    method = ls.comparators.TMC(tolerance=0.2, patience=2, by_test=True)
     return ls.value(*flowers(24, 8), model=KNeighborsClassifier(3), method=method, budget=9000)
 
 
@@ -424,7 +424,7 @@ def nodes_by_gin_on_the_full_graph() -> Any:
 
 @run
 def in_run_nodes() -> Any:
-    return ls.baselines.in_run_nodes(*nodes(), hidden=8, epochs=4, order=2, device="cpu")
+    return ls.comparators.in_run_nodes(*nodes(), hidden=8, epochs=4, order=2, device="cpu")
 
 
 @run
@@ -434,17 +434,17 @@ def in_run_rows() -> Any:
     X, y, X_test, y_test = flowers()
     torch.manual_seed(0)
     module = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3)).double()
-    return ls.baselines.in_run_shapley(module, X, y, X_test, y_test, epochs=3, batch_size=8, lr=0.1, device="cpu")
+    return ls.comparators.in_run_shapley(module, X, y, X_test, y_test, epochs=3, batch_size=8, lr=0.1, device="cpu")
 
 
 @run
 def knn_shapley() -> Any:
-    return ls.baselines.knn_shapley(*flowers(), n_neighbors=3)
+    return ls.comparators.knn_shapley(*flowers(), n_neighbors=3)
 
 
 @run
 def threshold_knn_shapley() -> Any:
-    return ls.baselines.threshold_knn_shapley(*flowers(), radius=1.0)
+    return ls.comparators.threshold_knn_shapley(*flowers(), radius=1.0)
 
 
 @run

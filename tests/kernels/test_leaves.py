@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from localshapley.arrays import offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.kernels import leaves as kernels
-from localshapley.models.leaves import grouped
+from localshapley.models.tree_leaves import grouped
 from naive import shapley_of_one, subsets
 
 N_ROWS, N_TESTS, N_CLASSES = 6, 4, 3

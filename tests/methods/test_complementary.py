@@ -7,7 +7,7 @@ import pytest
 
 import localshapley as ls
 import naive
-from localshapley.methods.complementary import Cells
+from localshapley.comparators.complementary import Cells
 
 N, TESTS = 5, 3
 SUPPORTS = [[0, 1, 2], [1, 2, 3, 4], [0, 3]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import localshapley as ls
 import naive
 from localshapley.coalitions import Pivots, count_levels
-from localshapley.coalitions.exact import count_distinct
+from localshapley.coalitions.subsets import count_distinct
 from localshapley.kernels import pivots
 
 N = 9

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 import localshapley as ls
 import naive
 from localshapley.engine.executor import Executor
-from localshapley.estimate.crossfit import CrossFit
-from localshapley.estimate.tuning import QUICK, TUNED, Tuning
-from localshapley.methods import Auto, Sample, read_settings
+from localshapley.methods import Auto, Sample
 from localshapley.methods.sample import SampleRun
 from localshapley.models.utility import as_trainer
-from playing import play, pose
+from localshapley.sampling.crossfit import CrossFit
+from localshapley.sampling.tuning import QUICK, TUNED, Tuning
+from playing import play, pose, read_limits
 
 N = 9
 any_supports = st.lists(st.lists(st.integers(0, N - 1), unique=True, max_size=6), min_size=1, max_size=7)
@@ -212,7 +212,7 @@ class TestAgainstTheFormulas:
     def test_values_of_each_fold(self, seed):
         supports = unequal_supports((3, 4, 6, 7, 7, 8), 12, seed)
         executor = Executor(as_trainer(naive.HashedGame("smooth", 12, 6)))
-        run = SampleRun(ls.SupportGraph(supports, 12), executor, read_settings("sample", seed=seed), "sample")
+        run = SampleRun(ls.SupportGraph(supports, 12), executor, read_limits("sample", seed=seed), "sample")
         list(run.begin())
         sharp = Tuning(max_steps=500, nearness_steps=500, precision=1e-24)
         learnt = None  # where a fit starts makes no difference in the end
@@ -229,7 +229,7 @@ class TestAgainstTheFormulas:
     def test_a_fit_starts_where_another_ended(self):
         supports = unequal_supports((9, 9, 10, 10), 14, 0)
         executor = Executor(as_trainer(naive.HashedGame("smooth", 14, 4)))
-        run = SampleRun(ls.SupportGraph(supports, 14), executor, read_settings("sample", seed=0), "sample")
+        run = SampleRun(ls.SupportGraph(supports, 14), executor, read_limits("sample", seed=0), "sample")
         list(run.begin())
         for draws in (80, 200):
             assert run.draw_round(draws, 1000)
@@ -249,7 +249,7 @@ class TestSettings:
         trainer, graph = as_trainer(naive.HashedGame("smooth", 14, 2)), ls.SupportGraph([range(12), range(2, 14)], 14)
 
         def chosen(how, **goal):
-            return how.start(graph, Executor(trainer), read_settings("sample", **(goal or {"tol": 0.5}))).tuning
+            return how.start(graph, Executor(trainer), read_limits("sample", **(goal or {"tol": 0.5}))).tuning
 
         assert chosen(method()) is TUNED
         trainer.is_quick = True
@@ -288,7 +288,7 @@ class TestSettings:
         graph = ls.SupportGraph([range(30), range(10, 40)], 40)
         trainer = as_trainer(naive.HashedGame("smooth", 40, 2))
         run = SampleRun(
-            graph, Executor(trainer), read_settings("sample", tol=0.01), "sample", Tuning(later=0.4, ends_share=0)
+            graph, Executor(trainer), read_limits("sample", tol=0.01), "sample", Tuning(later=0.4, ends_share=0)
         )
         list(run.begin())
         for draws in (60, 120, 240):

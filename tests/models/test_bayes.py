@@ -7,7 +7,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import localshapley as ls
-from localshapley.models.bayes import BayesTrainer
+from localshapley.models.naive_bayes import BayesTrainer
 from models.against import assert_same, scores_of_both
 from playing import pose
 

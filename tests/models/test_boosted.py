@@ -16,10 +16,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import localshapley as ls
-from localshapley.inputs.model import final_step, train_reference
-from localshapley.models.boosted import BoostedTrainer, _rules
-from localshapley.models.fixed import Fixed
-from localshapley.models.recipes import margins_of
+from localshapley.models.boosted_trees import BoostedTrainer, _rules
+from localshapley.models.boosting_losses import margins_of
+from localshapley.models.estimator_checks import final_step, train_reference
+from localshapley.models.fixed_trees import Fixed
 from localshapley.supports.leaf_numbers import leaf_numbers
 from naive import shapley_of_one
 from naive_boosted import boosted_margins, margin_of, newton, squared_error_of

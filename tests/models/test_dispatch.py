@@ -49,13 +49,13 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 import localshapley as ls
 from compilations import LISTENING
-from localshapley import scores
+from localshapley import scoring
 from localshapley.models import Coalitions, Estimator, Task, named
 from localshapley.models.compiled import CompiledTrainer, Usable
 from localshapley.models.dispatch import SWITCH, as_model, compiled_trainer_of
 from localshapley.models.estimator import EstimatorTrainer
-from localshapley.models.knn import KNNTrainer
-from localshapley.models.tree import TreeTrainer
+from localshapley.models.nearest_neighbours import KNNTrainer
+from localshapley.models.trees import TreeTrainer
 from localshapley.supports import Nearest
 
 iris, diabetes = load_iris(), load_diabetes()
@@ -102,9 +102,9 @@ def task(data=IRIS, score="confidence", X=None, X_test=None):
     rows, y, test_rows, y_test = data
     rows, test_rows = rows if X is None else X, test_rows if X_test is None else X_test
     if y.dtype.kind == "f":
-        return Task(rows, y, test_rows, y_test, None, None, scores.SquaredError())
+        return Task(rows, y, test_rows, y_test, None, None, scoring.SquaredError())
     classes, codes = np.unique(y, return_inverse=True)
-    return Task(rows, y, test_rows, y_test, classes, codes, scores.SCORES[score]())
+    return Task(rows, y, test_rows, y_test, classes, codes, scoring.SCORES[score]())
 
 
 def task_for(kind):
@@ -426,7 +426,7 @@ class TestSwitches:
         pipeline = make_pipeline(StandardScaler(), KNeighborsClassifier(3))
         assert trainer_of(Estimator(pipeline), task()).training_notes == ()
         monkeypatch.setenv(SWITCH, "0")
-        assert trainer_of(pipeline, task()).note == ""
+        assert trainer_of(pipeline, task()).training_notes == ()
 
 
 PROGRAM = """

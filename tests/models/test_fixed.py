@@ -24,9 +24,9 @@ from sklearn.tree import (
 )
 
 import localshapley as ls
-from localshapley.inputs.model import seeded
-from localshapley.models import leaves as leaves_module
-from localshapley.models.fixed import Fixed
+from localshapley.models import tree_leaves
+from localshapley.models.estimator_checks import seeded
+from localshapley.models.fixed_trees import Fixed
 from naive_fixed import bags_of, fixed_values, refilled
 from playing import pose
 
@@ -279,7 +279,7 @@ class TestTheDoor:
         X, y, _, _ = many(100)
         model = Fixed(RandomForestClassifier(3, max_depth=2, random_state=0))
         exact = ls.value(X, y, model=model, cv="oob")
-        monkeypatch.setattr(leaves_module, "MOST_COUNTED", 10)
+        monkeypatch.setattr(tree_leaves, "MOST_COUNTED", 10)
         bound = ls.value(X, y, model=model, cv="oob")
         assert (bound.values == exact.values).all()
         assert (bound.support_sizes >= exact.support_sizes).all()
@@ -465,7 +465,8 @@ class TestRefusals:
 
     def test_what_does_not_fit_in_memory(self, monkeypatch):
         X, y, _, _ = many(60)
-        monkeypatch.setattr("localshapley.inputs.memory.memory_size", lambda: 1000)
+        monkeypatch.setattr("localshapley.runtime.memory.memory_size", lambda: 1000)
+        monkeypatch.setattr("localshapley.runtime.memory.LITTLE", 0)
         model = Fixed(RandomForestClassifier(3, random_state=0))
         assert ls.value(X, y, model=model, cv="oob").values.any()
         with pytest.raises(ls.TooLargeError, match=r"per_test=True .* pairs of rows would take"):

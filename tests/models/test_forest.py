@@ -27,11 +27,11 @@ from doors import door
 from growing import KINDS, compiled_predictions, made_up, plain_predictions, real, some_coalitions, task_of
 from localshapley.coalitions.batch import Coalitions
 from localshapley.kernels.sorting import MOST_PENDING, sort_by_heap, sort_rows
-from localshapley.models import forest
+from localshapley.models import forests
 from localshapley.models.dispatch import compiled_trainer_of
 from localshapley.models.estimator import Estimator
-from localshapley.models.tree import SHORT
-from localshapley.scores import SCORES
+from localshapley.models.trees import SHORT
+from localshapley.scoring import SCORES
 from localshapley.supports import Given
 
 CLASSIFIERS = [RandomForestClassifier, ExtraTreesClassifier, BaggingClassifier]
@@ -205,7 +205,7 @@ class TestAgainstScikitLearn:
 
     def test_a_random_state_of_the_user_is_not_used_up(self):
         state = np.random.RandomState(3)
-        forest.ForestTrainer(RandomForestClassifier(random_state=state), real("iris"))
+        forests.ForestTrainer(RandomForestClassifier(random_state=state), real("iris"))
         assert state.randint(10**9) == np.random.RandomState(3).randint(10**9)
 
 
@@ -280,14 +280,14 @@ class TestTrainer:
         alone = [trainer(model, task).evaluate(coalitions.part(c, c + 1)) for c in range(0, 200, 20)]
         places = [slice(*coalitions.test_indptr[c : c + 2]) for c in range(0, 200, 20)]
         assert all((found == expected[where]).all() for found, where in zip(alone, places, strict=True))
-        monkeypatch.setattr(forest, "MAX_COUNTS", 500)
+        monkeypatch.setattr(forests, "MAX_COUNTS", 500)
         few = trainer(model, task, 2)
         assert (few.evaluate(coalitions) == expected).all()
         assert 0 < sum(kept.size for kept in few._kept.values()) <= 500
 
     def test_in_another_process(self):
         model, task = RandomForestClassifier(5, random_state=0), real("iris")
-        trainer = forest.ForestTrainer(model, task)
+        trainer = forests.ForestTrainer(model, task)
         coalitions = some_coalitions(task, 30, (2, 12))
         expected = trainer.evaluate(coalitions)
         assert (pickle.loads(pickle.dumps(trainer)).evaluate(coalitions) == expected).all()
@@ -296,7 +296,8 @@ class TestTrainer:
         data = real("iris")
         model = RandomForestClassifier(5)
         one, two = (
-            forest.ForestTrainer(model, task_of(data.X, data.y, data.X_test, data.y_test, seed=seed)) for seed in (0, 1)
+            forests.ForestTrainer(model, task_of(data.X, data.y, data.X_test, data.y_test, seed=seed))
+            for seed in (0, 1)
         )
         coalitions = some_coalitions(data, 30, (2, 12))
         assert one.is_random
@@ -319,11 +320,11 @@ class TestIsUsable:
     def test_settings_of_forests_that_are_not_reproduced(self, settings):
         (name, value), *_ = settings.items()
         for kind in (RandomForestClassifier, ExtraTreesClassifier):
-            assert forest.ForestTrainer.is_usable_for(kind(**settings), real("iris")).reason == f"{name}={value!r}"
+            assert forests.ForestTrainer.is_usable_for(kind(**settings), real("iris")).reason == f"{name}={value!r}"
 
     @pytest.mark.parametrize("criterion", ["absolute_error", "poisson"])
     def test_other_criteria(self, criterion):
-        usable = forest.ForestTrainer.is_usable_for(RandomForestRegressor(criterion=criterion), real("diabetes"))
+        usable = forests.ForestTrainer.is_usable_for(RandomForestRegressor(criterion=criterion), real("diabetes"))
         assert usable.reason == f"criterion='{criterion}'"
 
     @pytest.mark.parametrize(
@@ -340,10 +341,10 @@ class TestIsUsable:
         ids=str,
     )
     def test_bags_that_are_not_reproduced(self, settings, reason):
-        assert forest.BaggingTrainer.is_usable_for(BaggingClassifier(**settings), real("iris")).reason == reason
+        assert forests.BaggingTrainer.is_usable_for(BaggingClassifier(**settings), real("iris")).reason == reason
 
     def test_fractions_of_the_rows_before_they_were_rounded_as_now(self, monkeypatch):
-        monkeypatch.setattr(forest, "IS_1_9", False)
+        monkeypatch.setattr(forests, "IS_1_9", False)
         for model in (RandomForestClassifier(max_samples=0.5), BaggingClassifier(max_samples=0.5)):
             assert compiled_trainer_of(model).is_usable_for(model, real("iris")).reason == "max_samples=0.5"
             for everything in (None, 1.0):
@@ -354,8 +355,8 @@ class TestIsUsable:
         data = real("iris")
         task = task_of(1e38 * data.X, data.y, data.X_test)
         for trainer, model in (
-            (forest.ForestTrainer, RandomForestClassifier()),
-            (forest.BaggingTrainer, BaggingClassifier()),
+            (forests.ForestTrainer, RandomForestClassifier()),
+            (forests.BaggingTrainer, BaggingClassifier()),
         ):
             assert trainer.is_usable_for(model, task).reason == "X has numbers too large for 32 bits"
 

@@ -19,18 +19,16 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 import localshapley as ls
 import naive
 import naive_knn
-from localshapley import scores
+from localshapley import scoring
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
 from localshapley.kernels import neighbours as kernels
 from localshapley.kernels.knn_classes import count_supports, enumerate_supports
 from localshapley.kernels.knn_squares import square_supports
-from localshapley.methods import read_settings
-from localshapley.models import Coalitions, Estimator, Task
-from localshapley.models import knn as knn_module
-from localshapley.models.knn import KNNTrainer
+from localshapley.models import Coalitions, Estimator, Task, nearest_neighbours
+from localshapley.models.nearest_neighbours import KNNTrainer
 from localshapley.supports import Everything, Given, Nearest, Radius
-from playing import pose
+from playing import pose, read_limits
 
 BY_CLASSES = "equivalence classes cover"
 
@@ -225,19 +223,19 @@ class TestValuesByTheDefinition:
 
     def test_a_floor_of_the_log_loss_is_kept(self):
         data, supports = labelled(2)
-        found = ls.value(*data, model=KNeighborsClassifier(2), support=Given(supports), score=scores.LogLoss(0.3))
-        asis = ls.value(*data, model=KNeighborsClassifier(2), support=Given(supports), score=scores.LogLoss(0.3),
+        found = ls.value(*data, model=KNeighborsClassifier(2), support=Given(supports), score=scoring.LogLoss(0.3))
+        asis = ls.value(*data, model=KNeighborsClassifier(2), support=Given(supports), score=scoring.LogLoss(0.3),
                         method="subset-centric")  # fmt: skip
         other = ls.value(*data, model=KNeighborsClassifier(2), support=Given(supports), score="log_loss")
         np.testing.assert_allclose(found.values, asis.values, atol=1e-11)
         assert np.abs(found.values - other.values).max() > 0.1
 
     def test_a_score_of_ones_own_is_trained_where_it_reads_probabilities_and_solved_where_it_reads_labels(self):
-        class Half(scores.Score):
+        class Half(scoring.Score):
             name, task, source = "half", "classifier", "proba"
 
             def __call__(self, y, prediction):
-                return 0.5 * scores.Confidence()(y, prediction)
+                return 0.5 * scoring.Confidence()(y, prediction)
 
         class HalfLabel(Half):
             source = "label"
@@ -353,7 +351,7 @@ class TestLargeSupports:
         data = rng.normal(size=(n, 2)), rng.normal(size=n), rng.normal(size=(3, 2)), rng.normal(size=3)
         settings = {"model": KNeighborsRegressor(K), "support": Everything(), "method": "closed-form", "per_test": True}
         one_by_one = ls.value(*data, **settings).per_test.toarray()
-        monkeypatch.setattr("localshapley.models.knn.FEW_CLASSES", 0)
+        monkeypatch.setattr("localshapley.models.nearest_neighbours.FEW_CLASSES", 0)
         np.testing.assert_allclose(ls.value(*data, **settings).per_test.toarray(), one_by_one, rtol=1e-9, atol=1e-12)
 
     @pytest.mark.parametrize("K", [1, 15, 400])
@@ -397,11 +395,11 @@ class TestLargeSupports:
 def task_of(data, score):
     X, y, X_test, y_test = data
     if y.dtype.kind == "f":
-        return Task(X, y, X_test, y_test, None, None, scores.resolve(score, "regressor", None, False))
+        return Task(X, y, X_test, y_test, None, None, scoring.resolve(score, "regressor", None, False))
     classes, codes = np.unique(y, return_inverse=True)
     truths = np.array([np.flatnonzero(classes == label)[0] if label in classes else -1 for label in y_test])
     unseen = np.setdiff1d(y_test, classes)
-    return Task(X, y, X_test, truths, classes, codes, scores.resolve(score, "classifier", (classes, unseen), True))
+    return Task(X, y, X_test, truths, classes, codes, scoring.resolve(score, "classifier", (classes, unseen), True))
 
 
 def random_coalitions(rng, n_rows, n_tests, n=400):
@@ -466,13 +464,13 @@ class TestCoalitions:
     def test_distances_are_measured_once_where_they_fit_and_in_blocks_where_not(self, monkeypatch):
         data = labelled(4, n_rows=20, n_tests=12)[0]
         asked = []
-        measure = knn_module.distances
+        measure = nearest_neighbours.distances
 
         def counting(X, Y, *metric):
             asked.append((X.shape[0], Y.shape[0]))
             return measure(X, Y, *metric)
 
-        monkeypatch.setattr(knn_module, "distances", counting)
+        monkeypatch.setattr(nearest_neighbours, "distances", counting)
         batch = Coalitions.from_lists([[0, 1, 2, 3], [4, 5, 6]], [[1, 2, 3], [1, 7, 8, 11]])
         trainer = KNNTrainer(KNeighborsClassifier(3), task_of(data, "margin"), n_jobs=1)
         trainer.evaluate(batch)
@@ -864,7 +862,7 @@ class TestRuns:
             assert run.cost.trainings == runs[0].cost.trainings
 
     def test_the_same_values_in_blocks(self):
-        problem, settings = pose(*self.data, model=self.model, support=Nearest(20)), read_settings("sample", 2000)
+        problem, settings = pose(*self.data, model=self.model, support=Nearest(20)), read_limits("sample", 2000)
         blocked = KNNTrainer(self.model, problem.task, max_distances=400)
         one, two = (play(problem.graph, Executor(trainer), settings) for trainer in (problem.trainer, blocked))
         assert (one.values == two.values).all()
@@ -968,11 +966,11 @@ class TestRuns:
     def test_other_arrays_and_settings_need_no_other_code(self):
         """Compiling takes many seconds: every kernel has one signature (distances: two), whatever the user gives."""
 
-        class Hit(scores.Score):
+        class Hit(scoring.Score):
             name, task, source = "hit", "classifier", "label"
 
             def __call__(self, y, prediction):
-                return (scores.Accuracy()(y, prediction) > 0.5).astype(int)
+                return (scoring.Accuracy()(y, prediction) > 0.5).astype(int)
 
         X, y, X_test, y_test = self.data
         csr = sparse.csr_matrix(X), y, sparse.csr_matrix(X_test), y_test
@@ -982,7 +980,7 @@ class TestRuns:
                 for method in ("exact", "subset-centric"):
                     ls.value(*data, model=model, support=Nearest(5), method=method, empty=0)
         ls.value(
-            *single, model=KNeighborsClassifier(2), support=Nearest(5), score=scores.LogLoss(floor=np.float32(0.1))
+            *single, model=KNeighborsClassifier(2), support=Nearest(5), score=scoring.LogLoss(floor=np.float32(0.1))
         )
         ls.value(*single, model=KNeighborsClassifier(2), support=Nearest(5), score=Hit())
         for data in (csr, single):

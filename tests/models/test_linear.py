@@ -15,13 +15,12 @@ import localshapley as ls
 import naive_linear
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
-from localshapley.methods import read_settings
 from localshapley.models import Coalitions, Task
-from localshapley.models.linear import LogisticTrainer, RidgeTrainer
-from localshapley.models.tree import IS_1_9
-from localshapley.scores import SCORES
+from localshapley.models.linear_models import LogisticTrainer, RidgeTrainer
+from localshapley.models.trees import IS_1_9
+from localshapley.scoring import SCORES
 from models.against import assert_same, scores_of_both
-from playing import pose
+from playing import pose, read_limits
 
 
 class Shares:
@@ -227,7 +226,7 @@ class TestRuns:
             for n in (1, 2)
         ]
         problem = pose(*data, model=model, support=ls.supports.Nearest(9))
-        runs.append(play(problem.graph, Executor(problem.trainer, max_batch=7), read_settings("exact")).values)
+        runs.append(play(problem.graph, Executor(problem.trainer, max_batch=7), read_limits("exact")).values)
         assert (runs[0] == runs[1]).all()
         assert (runs[0] == runs[2]).all()
 
@@ -379,7 +378,11 @@ class TestLasso:
         ids=repr,
     )
     def test_not_reproduced(self, model, reason):
-        assert pose(*DIABETES, model=model, support=ls.supports.Nearest(1)).trainer.note.endswith(f": {reason}.")
+        assert (
+            pose(*DIABETES, model=model, support=ls.supports.Nearest(1))
+            .trainer.training_notes[0]
+            .endswith(f": {reason}.")
+        )
 
 
 class TestLinearSVC:

@@ -14,8 +14,8 @@ from sklearn.preprocessing import FunctionTransformer
 
 import localshapley as ls
 from localshapley.coalitions.batch import Coalitions
-from localshapley.inputs.task import Task
-from localshapley.models.radius import RadiusTrainer
+from localshapley.models.radius_neighbours import RadiusTrainer
+from localshapley.models.task import Task
 from models.against import assert_same
 from playing import pose
 
@@ -46,7 +46,7 @@ class TestScores:
 
     def test_what_has_no_answer_is_told_of_blocks_of_test_rows_too(self):
         X, y, X_test, y_test = DIABETES
-        task = Task(X, y, X_test[:9], y_test[:9], None, None, ls.scores.SquaredError())
+        task = Task(X, y, X_test[:9], y_test[:9], None, None, ls.scoring.SquaredError())
         coalitions = Coalitions.from_lists([[0, 1, 2], range(len(y)), [5]], [range(9), [0, 8], [3]])
         whole, blocks = (RadiusTrainer(REGRESSOR, task, max_distances=most).train(coalitions) for most in (2**27, 1))
         assert blocks.counts.silent == whole.counts.silent > 0
@@ -123,7 +123,7 @@ class TestOneClassFarAway:
     def test_values_are_those_by_definition(self):
         expected = by_definition(*self.DATA, 1.0)
         assert np.abs(expected).max() > 0.1
-        np.testing.assert_allclose(ls.baselines.threshold_knn_shapley(*self.DATA, radius=1.0).values, expected)
+        np.testing.assert_allclose(ls.comparators.threshold_knn_shapley(*self.DATA, radius=1.0).values, expected)
         everyone = ls.supports.Everything()
         for model in self.WAYS:
             for method in ("exact", "auto"):
@@ -145,4 +145,4 @@ class TestOneClassFarAway:
 
 def test_other_settings_use_scikit_learn():
     trainer = pose(*IRIS, model=RadiusNeighborsClassifier(outlier_label=0), support=ls.supports.Nearest(3)).trainer
-    assert trainer.note.endswith("outlier_label=0.")
+    assert trainer.training_notes[0].endswith("outlier_label=0.")

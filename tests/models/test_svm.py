@@ -20,12 +20,12 @@ import localshapley as ls
 import naive_svm
 from doors import door
 from localshapley.coalitions.batch import Coalitions
-from localshapley.inputs.task import Task
 from localshapley.kernels import gram, smo
-from localshapley.models import svm
+from localshapley.models import support_vectors
 from localshapley.models.estimator import predict
-from localshapley.models.svm import SVCTrainer, SVRTrainer
-from localshapley.scores import SCORES
+from localshapley.models.support_vectors import SVCTrainer, SVRTrainer
+from localshapley.models.task import Task
+from localshapley.scoring import SCORES
 from localshapley.supports import Given
 
 iris, wine, digits, diabetes, cancer = (
@@ -130,7 +130,7 @@ class TestParts:
         coalitions = draw(rng.normal(size=60), [1, 2, 5, 30], 10, 1, scored=1)
         todo = np.arange(len(coalitions))
         found = np.empty(len(todo))
-        gram.fast_variances(coalitions.arrays, todo, *svm._moments(kind(X)), found)
+        gram.fast_variances(coalitions.arrays, todo, *support_vectors._moments(kind(X)), found)
         expected = [X[coalitions.coalition(c)].var() for c in todo]
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -425,7 +425,7 @@ class TestBatches:
         task = make_task(self.X, self.y, self.X, source)
         small = make_trainer(SVC(), task).evaluate(self.coalitions)
         called = []
-        monkeypatch.setattr(svm, "clone", lambda model: called.append(1) or clone(model))
+        monkeypatch.setattr(support_vectors, "clone", lambda model: called.append(1) or clone(model))
         large = make_trainer(SVC(), task, max_rows=10).evaluate(self.coalitions)
         assert len(called) == 40
         if source == "label":

@@ -19,8 +19,8 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.kernels import cart
 from localshapley.kernels.cuts import next_state, scan_entropy, scan_gini, scan_squares
 from localshapley.models.estimator import Estimator
-from localshapley.models.tree import MAX_TABLE, TreeTrainer
-from localshapley.scores import SCORES, Custom
+from localshapley.models.trees import MAX_TABLE, TreeTrainer
+from localshapley.scoring import SCORES, Custom
 from localshapley.supports import Given
 
 

@@ -16,11 +16,11 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import localshapley as ls
 from localshapley.models import Task
-from localshapley.models.forest import BaggingTrainer
-from localshapley.models.linear import RidgeClassifierTrainer
-from localshapley.models.tree import IS_1_9
-from localshapley.models.weights import class_weights
-from localshapley.scores import SCORES
+from localshapley.models.compiled import class_weights
+from localshapley.models.forests import BaggingTrainer
+from localshapley.models.linear_models import RidgeClassifierTrainer
+from localshapley.models.trees import IS_1_9
+from localshapley.scoring import SCORES
 from models.against import assert_same, scores_of_both
 
 

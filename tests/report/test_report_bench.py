@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
-from localshapley.inputs.decisions import COLUMNS
+from localshapley.audit.review_decisions import COLUMNS
 from localshapley.report import render, summarise, write_report
 from localshapley.tasks import apply, contents
 from made import changed

@@ -19,7 +19,7 @@ from sklearn.datasets import load_digits
 from localshapley import tasks
 from localshapley.cli.output import table_text
 from localshapley.report import render, summarise
-from localshapley.report.tables import (
+from localshapley.report.html_tables import (
     MAX_TEXT,
     any_column,
     decimals_of,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import localshapley as ls
 from localshapley.report import SECTIONS, render, summarise
 from localshapley.report.charts import round_step
-from localshapley.report.tables import with_error
+from localshapley.report.html_tables import with_error
 from localshapley.tasks import Mending
 from localshapley.valuation import Skill
 from made import changed, made

@@ -11,11 +11,10 @@ import pytest
 from scipy import sparse
 
 import localshapley as ls
-from localshapley.distances import distances
 from localshapley.kernels.neighbours import euclidean_pairs
 from localshapley.search import best as best_module
-from localshapley.search import bounds, join, merge, nearest, nearest_others, neighbours, scan, within
-from localshapley.search.pairs import measure, nearest_of_few
+from localshapley.search import bounds, join, merge, nearest, nearest_others, nearest_rows, scan, within
+from localshapley.search.distances import distances, measure, nearest_of_few
 
 rng = np.random.default_rng(0)
 CENTRES = rng.normal(size=(8, 5)) * 100
@@ -83,7 +82,7 @@ def _blocks(request, monkeypatch):
 @pytest.fixture(autouse=True)
 def _never_few(monkeypatch):
     """Tables of tests are small, but are searched as large ones are."""
-    monkeypatch.setattr(neighbours, "FEW_PRODUCTS", -1)
+    monkeypatch.setattr(nearest_rows, "FEW_PRODUCTS", -1)
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -129,9 +128,9 @@ def test_parts_give_the_bits_of_the_whole(name, metric):
 
 
 def test_rows_in_few_dimensions_are_found_by_a_tree(monkeypatch):
-    monkeypatch.setattr("localshapley.search.neighbours.TREE_STEP", 0)
+    monkeypatch.setattr("localshapley.search.nearest_rows.TREE_STEP", 0)
     monkeypatch.setattr(
-        "localshapley.search.neighbours.nearest_by_products", _only_ties(best_module.nearest_by_products)
+        "localshapley.search.nearest_rows.nearest_by_products", _only_ties(best_module.nearest_by_products)
     )
     for X in (TABLES["numbers"][:, :2], TABLES["whole"][:, :2]):  # with and without ties
         same(nearest(X[:500], X[500:], 5), loop(X[:500], X[500:]), 5)
@@ -268,16 +267,16 @@ def test_a_device_that_is_not_there_is_refused():
 def test_a_gpu_is_used_by_itself_where_there_is_much_to_do(monkeypatch):
     pytest.importorskip("torch")
     on_device = import_module("localshapley.search.on_device")
-    neighbours = import_module("localshapley.search.neighbours")
+    nearest_rows = import_module("localshapley.search.nearest_rows")
     there = on_device.torch.device("cpu")
-    monkeypatch.setattr(neighbours, "find_gpu", lambda: there)
+    monkeypatch.setattr(nearest_rows, "find_gpu", lambda: there)
     used = []
     search = on_device.nearest_on_device
     monkeypatch.setattr(on_device, "nearest_on_device", lambda *args: used.append(args[3]) or search(*args))
     X = TABLES["numbers"]
     nearest(X, X[:9], 3)
     assert not used
-    monkeypatch.setattr(neighbours, "MANY_PRODUCTS", 0)
+    monkeypatch.setattr(nearest_rows, "MANY_PRODUCTS", 0)
     same(nearest(X, X[:9], 3), loop(X, X[:9]), 3)
     assert used == [there]
     nearest(X, X[:9], 3, device="cpu")
@@ -304,9 +303,11 @@ def test_no_queries_and_no_rows_are_no_trouble():
 
 
 def test_a_support_says_where_it_is_searched(monkeypatch):
-    neighbours = import_module("localshapley.search.neighbours")
+    nearest_rows = import_module("localshapley.search.nearest_rows")
     asked = []
-    monkeypatch.setattr(neighbours, "find_device", lambda device: asked.append(device) or pytest.skip("no CUDA device"))
+    monkeypatch.setattr(
+        nearest_rows, "find_device", lambda device: asked.append(device) or pytest.skip("no CUDA device")
+    )
     X, y = TABLES["numbers"][:50], np.arange(50) % 2
     assert ls.supports.Nearest(3, device="cpu") != ls.supports.Nearest(3)
     ls.value(X, y, X[:3], y[:3], model="knn", support=ls.supports.Nearest(3, device="cpu"))

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.inputs.model import final_step, train_reference
+from localshapley.models.estimator_checks import final_step, train_reference
 from localshapley.supports.default import default_support
 from localshapley.supports.leaf_numbers import has_leaves, leaf_numbers
 from playing import pose

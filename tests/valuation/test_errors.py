@@ -8,8 +8,8 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.svm import SVC
 
 import localshapley as ls
-from localshapley.bundles import Bundles, credibility
-from localshapley.valuation.errors import beyond_doubt
+from localshapley.coalitions.jackknife_blocks import Bundles, credibility
+from localshapley.valuation.intervals import beyond_doubt
 from localshapley.valuation.seeds import mean_over_seeds
 from made import changed
 

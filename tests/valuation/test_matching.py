@@ -11,7 +11,7 @@ from scipy import sparse
 
 import localshapley as ls
 from localshapley.report.page import summarise
-from localshapley.report.rows import Rows
+from localshapley.report.row_details import Rows
 from localshapley.valuation.matching import find, n_changed_labels
 from made import changed
 
@@ -198,7 +198,7 @@ def test_every_way_to_values_of_rows_knows_its_rows():
     expected = ls.value(**about, model="knn").digests
     for v in (
         ls.value(X, Y, cv=3, model="tree", support=ls.supports.Nearest(3)),
-        ls.baselines.knn_shapley(**about),
+        ls.comparators.knn_shapley(**about),
         ls.update(ls.value(**about, model="knn", per_test=True), **about, model="knn"),
     ):
         assert (v.digests.rows == expected.rows).all()

@@ -37,7 +37,7 @@ CALLS = {
         )
     ),
     "shapley(supports, total, method='exact', seed=0, name='votes')": lambda: ls.shapley([[0, 1]], total, name="votes"),
-    "knn_shapley(X, y, X_test, y_test, n_neighbors=3)": lambda: ls.baselines.knn_shapley(
+    "knn_shapley(X, y, X_test, y_test, n_neighbors=3)": lambda: ls.comparators.knn_shapley(
         X, y, X_test, y_test, n_neighbors=3
     ),
 }  # fmt: skip

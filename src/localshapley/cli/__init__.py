@@ -18,7 +18,7 @@ from localshapley import __version__
 from localshapley.cli import store
 from localshapley.cli.options import FAILED, INTERRUPTED, WRONG_USE
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, LocalShapleyWarning
-from localshapley.wording import printable
+from localshapley.formatting import printable
 
 COMMANDS = ("value", "plan", "suspects", "select", "compare", "report", "apply", "datasets", "demo", "warm-up")
 """In the order of the help; each is a function in the file of its name, with `_` for `-`."""

@@ -15,7 +15,7 @@ from localshapley.cli.options import DATA, OUTPUT, WHOLE, Encoding, Na, RawCsv, 
 from localshapley.cli.output import Output, as_records
 from localshapley.cli.valuing import explaining_preparation, find_model, guarded_in_words
 from localshapley.errors import LocalShapleyError
-from localshapley.inputs.tables import read_table
+from localshapley.io.tables import read_table
 
 if TYPE_CHECKING:
     from localshapley.tasks import Applied, ScoreChange
@@ -49,7 +49,7 @@ def apply(
     seed: Annotated[int, option("Seed of the folds (default: 0).", CHECK, **WHOLE)] = 0,
 ) -> None:
     """Mend a table by the decisions that were made in a report."""
-    from localshapley.inputs.rewriting import check_kind, rewrite_table
+    from localshapley.io.rewriting import check_kind, rewrite_table
 
     check_files(read={"the decisions": decisions}, written={"--out": out})
     _check_out(table, out, force)

@@ -120,10 +120,10 @@ def worth(
 
 def model_of(valuation: ls.Valuation, y: Any, *given: Any) -> Any:
     """The model behind saved values: of those given, and those with a name, the one that reads like theirs."""
-    from localshapley.inputs.model import on_one_line
-    from localshapley.inputs.named import NAMES
     from localshapley.models import Fixed
     from localshapley.models.dispatch import FIXED_FOREST, as_model, find_named
+    from localshapley.models.estimator_checks import on_one_line
+    from localshapley.models.named_models import NAMES
 
     named = [
         find_named(name, regression=regression)

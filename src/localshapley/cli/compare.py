@@ -12,7 +12,7 @@ from localshapley.cli.files import Writing, check_files
 from localshapley.cli.options import WHOLE, takes_groups
 from localshapley.cli.output import Output
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.inputs.tables import read_table, unguard
+from localshapley.io.tables import read_table, unguard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +59,7 @@ def _joined(first: pd.Series, second: pd.Series) -> pd.DataFrame:
     """Values of the rows that are in both, by their names."""
     import pandas as pd
 
-    from localshapley.inputs.indexes import places_of
+    from localshapley.data.indexes import places_of
 
     place = places_of(first.index, second.index)
     is_there = place >= 0

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from localshapley.cli.options import Run
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
-from localshapley.inputs.tables import read_with_notes
+from localshapley.formatting import counted
+from localshapley.io.tables import read_with_notes
 from localshapley.notes import Note
-from localshapley.wording import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,7 +77,7 @@ class Data:
     @cached_property
     def numbers(self) -> Floats:
         """The training rows as numbers, between which distances can be measured."""
-        from localshapley.inputs.preparing import prepare
+        from localshapley.data.preparing import prepare
 
         return self.X.to_numpy() if self.prepared else prepare(self.rows).X
 
@@ -112,7 +112,7 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
     """Prepare the rows for the model; `notes` say what was made of the files."""
     import pandas as pd
 
-    from localshapley.inputs.preparing import prepare
+    from localshapley.data.preparing import prepare
 
     if run.no_prepare and run.category:
         raise InvalidArgumentError("--category is part of the preparation, which --no-prepare leaves out; drop one.")
@@ -144,7 +144,7 @@ def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: Run) ->
     import numpy as np
     import pandas as pd
 
-    from localshapley.inputs.spelling import spelt_alike
+    from localshapley.io.spelling import spelt_alike
 
     notes, name = list[Note](), f"the target {run.target!r}"
     if y.dtype.kind != "U" and not pd.api.types.is_numeric_dtype(column):
@@ -172,7 +172,7 @@ def _test_name(run: Run) -> list[str]:
 
 def _test_labels(test: pd.DataFrame, train: pd.DataFrame, y: AnyArray, run: Run) -> AnyArray:
     """The labels of the test rows, read as those of the training rows are."""
-    from localshapley.inputs.preparing import labels_of
+    from localshapley.data.preparing import labels_of
 
     found = labels_of(test[run.target], train[run.target], *_test_name(run))[0]
     return found.astype(str) if y.dtype.kind == "U" else found.astype(bool) if y.dtype.kind == "b" else found
@@ -188,7 +188,7 @@ def _check_columns(run: Run, needed: pd.Index, test: pd.DataFrame) -> None:
 
 def _answers(rows: pd.DataFrame, y: AnyArray) -> list[Note]:
     """What to say of columns that equal the target, which nobody sees any more once they are scaled."""
-    from localshapley.inputs.answers import find_answers
+    from localshapley.data.target_leaks import find_answers
 
     found, how = find_answers(rows, y)
     if not found:
@@ -247,7 +247,7 @@ def _without_rare(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, list[Not
     """The rows without those whose class no other row has, if these are to be left out."""
     import numpy as np
 
-    from localshapley.inputs.folds import classes_to_drop, named
+    from localshapley.data.folds import classes_to_drop, named
 
     if not run.drop_rare_classes:
         return table, []
@@ -309,7 +309,7 @@ def _split(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
     import numpy as np
     from sklearn.model_selection import train_test_split
 
-    from localshapley.inputs.preparing import labels_of
+    from localshapley.data.preparing import labels_of
 
     size = run.test_size
     if size is None or not 0 < size < 1:
@@ -329,7 +329,7 @@ def _target(table: pd.DataFrame, run: Run) -> tuple[AnyArray, bool]:
     """What is predicted, and whether by regression."""
     import numpy as np
 
-    from localshapley.inputs.preparing import labels_of
+    from localshapley.data.preparing import labels_of
 
     y, numbers = labels_of(table[run.target])
     if run.task not in TASKS:

@@ -12,7 +12,7 @@ from localshapley.cli.files import check_folder, naming
 from localshapley.cli.options import takes_groups
 from localshapley.cli.output import Output
 from localshapley.errors import unknown_name
-from localshapley.inputs.tables import write_table
+from localshapley.io.tables import write_table
 
 
 @takes_groups

@@ -21,7 +21,7 @@ def demo(
     from sklearn.model_selection import train_test_split
     from sklearn.neighbors import KNeighborsClassifier
 
-    from localshapley.inputs.preparing import prepare
+    from localshapley.data.preparing import prepare
 
     data, names = load_breast_cancer(as_frame=True), np.array(["malignant", "benign"])
     rows, test_rows, y, y_test = train_test_split(

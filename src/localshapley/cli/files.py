@@ -8,7 +8,7 @@ from pathlib import Path
 
 from localshapley.cli.options import Run
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.inputs.tables import kind_of
+from localshapley.io.tables import kind_of
 
 Named = Mapping[str, Path | None]
 """Files by the option or argument that names them; None where it is not given."""

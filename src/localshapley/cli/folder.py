@@ -9,11 +9,11 @@ from localshapley.cli.options import Run
 from localshapley.cli.output import Output
 from localshapley.cli.valuing import find_model, find_support, solution
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
-from localshapley.inputs.tables import read_table
+from localshapley.io.tables import read_table
 from localshapley.notes import Note
 
 if TYPE_CHECKING:
-    from localshapley.inputs.parts import Parts
+    from localshapley.data.chunked_rows import Parts
 
 NOT_HERE = (
     "test_size",
@@ -31,8 +31,8 @@ NOT_HERE = (
 
 def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[Note]]:
     """The arguments of `value` for a folder of files, and how its columns were prepared, in words."""
-    from localshapley.inputs.data import are_amounts
-    from localshapley.inputs.lying import parts_of
+    from localshapley.data.out_of_core import parts_of
+    from localshapley.data.rows import are_amounts
 
     _check(run)
     assert run.test is not None
@@ -84,7 +84,7 @@ def _scaled(model: Any, parts: Parts) -> tuple[Any, list[Note]]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from localshapley.supports.parted import PartedRows
+    from localshapley.supports.chunked import PartedRows
 
     first, _ = parts.gather(np.zeros(1, dtype=np.int64))
     words = [str(name) for name, kind in first.dtypes.items() if kind.kind not in "biuf"]

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from localshapley import __version__
 from localshapley.cli.options import OUTPUT, option
-from localshapley.inputs.tables import index_as_columns
+from localshapley.formatting import printable, probability, shortened
+from localshapley.io.tables import index_as_columns
 from localshapley.notes import plain
-from localshapley.wording import printable, probability, shortened
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from localshapley.cli.output import Output
 from localshapley.cli.saved import load_values, valued_rows
 from localshapley.cli.suspects import judged
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
-from localshapley.inputs.tables import read_table
+from localshapley.io.tables import read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,7 @@ def _of_rows(
     valuation: ls.Valuation, train: Path, target: str | None, owner: str | None, reading: dict[str, Any]
 ) -> tuple[ls.Valuation, dict[str, Any]]:
     """The valuation in the order of the table, and what it adds: the rows, and by their columns suspects and owners."""
-    from localshapley.inputs.preparing import labels_of, prepare
+    from localshapley.data.preparing import labels_of, prepare
 
     name, digests = valuation.to_frame().index.name, valuation.digests
     is_feature = digests is not None and name in (digests.columns or ())  # rows without names are called row, too
@@ -134,8 +134,8 @@ def _of_rows(
 
 def _checked(valuation: ls.Valuation, of_rows: dict[str, Any], output: Output, check: bool | None) -> dict[str, Any]:
     """Copies among the rows, and what acting on the suspects is worth, if the model is one that is known by name."""
-    from localshapley.inputs.copies import AsGiven, comparing
-    from localshapley.inputs.preparing import prepare
+    from localshapley.data.equal_rows import AsGiven, comparing
+    from localshapley.data.preparing import prepare
 
     X, y = prepare(of_rows["rows"]).X, of_rows["y"]
     mending = worth(

@@ -76,8 +76,8 @@ def _places(
     """Where each valued row is in the table."""
     import numpy as np
 
-    from localshapley.inputs.indexes import places_of
-    from localshapley.inputs.preparing import labels_of
+    from localshapley.data.indexes import places_of
+    from localshapley.data.preparing import labels_of
     from localshapley.valuation.matching import find_rows
 
     digests, names = valuation.digests, valuation.to_frame().index
@@ -110,7 +110,7 @@ def _does_not_fit(path: Path, why: str) -> LocalShapleyError:
 
 
 def _about_labels(valuation: ls.Valuation, column: pd.Series) -> list[Note]:
-    from localshapley.inputs.preparing import labels_of
+    from localshapley.data.preparing import labels_of
     from localshapley.valuation.matching import about_changed, n_changed_labels
 
     changed = 0 if valuation.digests is None else n_changed_labels(valuation, labels_of(column)[0])

@@ -23,7 +23,7 @@ from localshapley.cli.valuing import (
     saved_or_valued,
 )
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.inputs.tables import kind_of, read_table, write_table
+from localshapley.io.tables import kind_of, read_table, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ def select(
 
 def _write_rows(run: Run, places: Ints, out: Path, *, raw: bool) -> int:
     """Write rows as they are in the table, with all of its columns; returns how many cells were guarded."""
-    from localshapley.inputs.rewriting import copy_rows
+    from localshapley.io.rewriting import copy_rows
 
     if kind_of(out) == kind_of(run.train):
         copy_rows(run.train, out, places, run.target, encoding=run.encoding, sep=run.sep)
@@ -120,7 +120,7 @@ def _by_value(
     run: Run, output: Output, n: float, balance: str | None, values: Path | None, errors: str
 ) -> tuple[Data, ls.Valuation, pd.DataFrame, dict[str, Any], list[str]]:
     """The rows of highest value."""
-    from localshapley.valuation.errors import check_errors  # heavy
+    from localshapley.valuation.intervals import check_errors  # heavy
 
     check_errors(errors)
     data, valuation = saved_or_valued(run, values, output, n)

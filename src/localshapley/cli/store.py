@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from localshapley.wording import printable
+from localshapley.formatting import printable
 
 if TYPE_CHECKING:
-    from localshapley.engine.store import Store
+    from localshapley.engine.score_store import Store
 
 app = typer.Typer(help="Inspect and maintain a store of trained coalitions.", no_args_is_help=True)
 
@@ -61,7 +61,7 @@ def verify(path: StorePath) -> None:
 @contextmanager
 def _opened(path: Path) -> Iterator[Store]:
     """Open an existing store; any error becomes one line and status 1."""
-    from localshapley.engine.store import Store
+    from localshapley.engine.score_store import Store
     from localshapley.engine.store_file import StoreError
 
     try:

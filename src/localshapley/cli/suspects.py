@@ -15,7 +15,7 @@ from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, Run, 
 from localshapley.cli.output import SHOWN, Output, as_records, first_rows
 from localshapley.cli.valuing import about, end, guarded_in_words, saved_or_valued
 from localshapley.errors import LocalShapleyWarning
-from localshapley.inputs.tables import OF_TABLE, write_table
+from localshapley.io.tables import OF_TABLE, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ def suspects(
     ] = "all",
 ) -> None:
     """List the rows that are probably mislabelled, with the neighbours that contradict them."""
-    from localshapley.valuation.errors import check_errors  # heavy
+    from localshapley.valuation.intervals import check_errors  # heavy
 
     check_run(run, out=out, report=report, values=values)
     check_errors(errors)

@@ -18,7 +18,7 @@ from localshapley.cli.report import check_shape, find_shape
 from localshapley.cli.suspects import judged
 from localshapley.cli.valuing import about, by_command, end, guarded_in_words, problem, telling_what_is_kept, valued
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.tables import write_table
+from localshapley.io.tables import write_table
 from localshapley.notes import Note
 
 if TYPE_CHECKING:

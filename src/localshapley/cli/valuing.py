@@ -127,7 +127,7 @@ def explaining_preparation(run: Run) -> Iterator[None]:
 
 def comparing_as_given(run: Run, data: Data) -> AbstractContextManager[None]:
     """Look for copies among the rows as they are in the file: names that the model does not get count, too."""
-    from localshapley.inputs.copies import AsGiven, comparing  # heavy
+    from localshapley.data.equal_rows import AsGiven, comparing  # heavy
 
     rows, test_rows = data.as_in_the_files
     left_out = [name for name in data.rows.columns if name not in rows.columns]  # which test rows lack
@@ -137,7 +137,7 @@ def comparing_as_given(run: Run, data: Data) -> AbstractContextManager[None]:
 
 def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
     """Read the data, and the values of its rows, `n` of which are asked for, where they were saved."""
-    from localshapley.inputs.columns import count_of  # heavy
+    from localshapley.data.columns import count_of  # heavy
 
     if run.play_owners:
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
@@ -191,8 +191,8 @@ def end(result: ls.Valuation | ls.Selection) -> None:
 
 def find_model(name: str, regression: bool) -> Any:
     """The model behind `--model`: a name, or an estimator (or a class or function that makes it) in a module."""
-    from localshapley.inputs.named import NAMES
     from localshapley.models.dispatch import FIXED_FOREST, find_named
+    from localshapley.models.named_models import NAMES
 
     if ":" not in name:
         if name not in (*NAMES, FIXED_FOREST):

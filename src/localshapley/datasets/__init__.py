@@ -1,8 +1,8 @@
 """Data sets with fixed splits, for examples, tests and experiments."""
 
 from localshapley.datasets.dataset import Dataset
+from localshapley.datasets.downloads import DataError
 from localshapley.datasets.encoded import Encoded, mnist_features
-from localshapley.datasets.files import DataError
 from localshapley.datasets.loading import BUNDLED, FROM_FILES, NAMES, load
 from localshapley.datasets.mnist import load_mnist
 from localshapley.datasets.planetoid import Graph, load_graph

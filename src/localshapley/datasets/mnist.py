@@ -10,7 +10,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.datasets.dataset import Dataset
-from localshapley.datasets.files import File, read
+from localshapley.datasets.downloads import File, read
 from localshapley.errors import InvalidArgumentError
 
 SOURCE = "https://ossci-datasets.s3.amazonaws.com/mnist"

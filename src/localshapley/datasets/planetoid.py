@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Ints
-from localshapley.datasets.files import DataError, File, read
+from localshapley.datasets.downloads import DataError, File, read
 from localshapley.errors import InvalidArgumentError, unknown_name
 
 PLANETOID = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data"

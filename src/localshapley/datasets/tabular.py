@@ -9,7 +9,7 @@ import os
 import numpy as np
 
 from localshapley.datasets.dataset import Dataset
-from localshapley.datasets.files import File, read
+from localshapley.datasets.downloads import File, read
 from localshapley.errors import InvalidArgumentError
 
 PMLB = "https://media.githubusercontent.com/media/EpistasisLab/pmlb/master/datasets"
@@ -54,7 +54,7 @@ def load_tabular(
     """
     import pandas as pd
 
-    from localshapley.inputs.preparing import prepare
+    from localshapley.data.preparing import prepare
 
     contents = read(FILES[name], data_home)
     if name == "adult":

@@ -27,9 +27,9 @@ from joblib.parallel import get_active_backend
 
 from localshapley.engine.pieces import Job, train_in_parts
 from localshapley.errors import TrainingError
-from localshapley.models.cluster import await_workers
+from localshapley.formatting import duration
 from localshapley.models.trainer import Trained, Trainer
-from localshapley.wording import duration
+from localshapley.runtime.dask_cluster import await_workers
 
 Outcomes: TypeAlias = Generator[tuple[int, Trained], None, None]
 """What came of jobs, by their numbers, in any order; counts say how many coalitions of each were trained."""

@@ -18,18 +18,17 @@ from joblib.parallel import get_active_backend
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Batch, Coalitions, Receiver, Schedule
-from localshapley.compiling import Stopwatch
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.backends import Backend, train_here, train_in_processes, train_on_cluster
 from localshapley.engine.pieces import BatchSizer, PendingJobs, Piece
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, TrainingError
-from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import LARGEST_SCORE
-from localshapley.models.cluster import PATIENCE, on_cluster
 from localshapley.models.trainer import Counts, Trained, Trainer, Work
 from localshapley.notes import Note
-from localshapley.progress import Progress
+from localshapley.runtime.argument_checks import LARGEST_SCORE
+from localshapley.runtime.compiling import Stopwatch
+from localshapley.runtime.dask_cluster import PATIENCE, on_cluster
+from localshapley.runtime.progress import Progress
 from localshapley.stopping import time_over
-from localshapley.valuation import Cost
 
 ATTEMPTS = 3
 """Times in a row that workers may die before the run gives up."""
@@ -55,6 +54,43 @@ class ScoreStore(Protocol):
 
     def keep(self, coalitions: Coalitions, trained: Trained) -> None:
         """Keep scores, if they are worth it."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a valuation took.
+
+    Attributes
+    ----------
+    trainer : str
+        What trained the coalitions.
+    trainings : int
+        Coalitions trained; 0 where the model has a closed form.
+    draws : int
+        Coalitions scored, over all test rows (or classes of them, in a closed form); without reuse each would have
+        been trained.
+    distinct : int
+        Distinct coalitions among them.
+    reused : int
+        Draws that needed no training of their own.
+    trivial : int
+        Trainings whose outcome was known: no row, or one class.
+    seconds : float
+    stored : int
+        Coalitions that were found in a store, and needed no training.
+    compile_seconds : float
+        Additional time for compiling, once per machine.
+    """
+
+    trainer: str
+    trainings: int
+    draws: int
+    distinct: int
+    reused: int
+    trivial: int
+    seconds: float
+    stored: int = 0
+    compile_seconds: float = 0.0
 
 
 @dataclass

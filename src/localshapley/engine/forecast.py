@@ -10,17 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from localshapley.arrays import AnyArray
-from localshapley.compiling import Stopwatch
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.errors import InvalidArgumentError, warn
-from localshapley.games import SupportGraph
+from localshapley.formatting import duration, in_words
 from localshapley.methods.base import Run
-from localshapley.methods.settings import DEFAULT_TOL, Settings
+from localshapley.methods.limits import DEFAULT_TOL, Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
-from localshapley.progress import is_wanted
+from localshapley.runtime.compiling import Stopwatch
+from localshapley.runtime.progress import is_wanted
 from localshapley.stopping import Look
-from localshapley.wording import duration, in_words
 
 SMALL_SUPPORT = 10
 """Supports of this size have no more than 1,024 subsets."""
@@ -51,7 +51,7 @@ class Start(NamedTuple):
     notes: list[Note]
 
 
-def start(graph: SupportGraph, executor: Executor, settings: Settings) -> Start:
+def start(graph: SupportGraph, executor: Executor, settings: Limits) -> Start:
     """Begin a run whose first estimate fits into the limit of time, of fewer test rows if need be; say what is long.
 
     Where not even `FEW_TESTS` test rows fit, the run is refused, unless a store keeps what is trained: then the next
@@ -75,7 +75,7 @@ def start(graph: SupportGraph, executor: Executor, settings: Settings) -> Start:
     return found._replace(most=max(room, run.least_look))
 
 
-def _in_time(late: Start, executor: Executor, settings: Settings, pace: float, gone: float) -> Start:
+def _in_time(late: Start, executor: Executor, settings: Limits, pace: float, gone: float) -> Start:
     """A run in place of one whose first estimate comes too late."""
     limit, least, graph = settings.max_seconds or np.inf, late.run.least_look, late.graph
     takes = f"{in_words(least)} trainings, about {duration(least * pace)}"
@@ -98,9 +98,7 @@ def _in_time(late: Start, executor: Executor, settings: Settings, pace: float, g
     return found._replace(notes=[note])
 
 
-def _of_fewer_tests(
-    graph: SupportGraph, executor: Executor, settings: Settings, room: float
-) -> tuple[Start, int] | None:
+def _of_fewer_tests(graph: SupportGraph, executor: Executor, settings: Limits, room: float) -> tuple[Start, int] | None:
     """A run of as many test rows as `room` trainings are enough for, and how many; None if that is hardly any."""
     if settings.per_test or not settings.method.leaves_tests_out or graph.n_games < FEW_TESTS:
         return None
@@ -116,7 +114,7 @@ def _of_fewer_tests(
     return None
 
 
-def say_if_long(run: Run, graph: SupportGraph, executor: Executor, settings: Settings, most: float = 60.0) -> None:
+def say_if_long(run: Run, graph: SupportGraph, executor: Executor, settings: Limits, most: float = 60.0) -> None:
     """Say on standard error what a run takes that takes longer than `most` seconds, and what would be faster."""
     if not is_wanted(settings.progress) or run.counts != "trainings":
         return
@@ -134,13 +132,13 @@ def say_if_long(run: Run, graph: SupportGraph, executor: Executor, settings: Set
         )
 
 
-def how_to_shorten(run: Run, graph: SupportGraph, executor: Executor, settings: Settings) -> str:
+def how_to_shorten(run: Run, graph: SupportGraph, executor: Executor, settings: Limits) -> str:
     """What to do about a run that takes long, in words."""
     ways = what_is_faster(run, graph, executor, settings)
     return f"{ways}; max_seconds=60 ends it by then" if run.samples and settings.max_seconds is None else ways
 
 
-def what_is_faster(run: Run, graph: SupportGraph, executor: Executor, settings: Settings) -> str:
+def what_is_faster(run: Run, graph: SupportGraph, executor: Executor, settings: Limits) -> str:
     """What would make a run shorter, in words."""
     ways = [executor.trainer.faster] if executor.trainer.faster else []
     if graph.sizes.max(initial=0) > SMALL_SUPPORT:
@@ -179,7 +177,7 @@ class Forecast:
 
 
 def until_target(
-    run: Run, graph: SupportGraph, executor: Executor, settings: Settings, patience: float = 4.0, most: int = PILOT
+    run: Run, graph: SupportGraph, executor: Executor, settings: Limits, patience: float = 4.0, most: int = PILOT
 ) -> Forecast | None:
     """What a run takes until its target, foreseen from its first rounds; None where there is no target.
 
@@ -222,7 +220,7 @@ class _Pilot:
     """
 
     def __init__(
-        self, graph: SupportGraph, executor: Executor, settings: Settings, aim: float, most: int, patience: float
+        self, graph: SupportGraph, executor: Executor, settings: Limits, aim: float, most: int, patience: float
     ) -> None:
         settings = replace(settings, budget=None, max_seconds=None)
         self.run = settings.method.start(graph, executor, settings)

@@ -11,8 +11,8 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats
 from localshapley.coalitions.batch import Batch, Coalitions
-from localshapley.compiling import Stopwatch
 from localshapley.models.trainer import Trained, Trainer
+from localshapley.runtime.compiling import Stopwatch
 
 PARTS = 4
 """Number of parts that a piece of work is trained in; the time is checked after each."""

@@ -15,13 +15,13 @@ import numpy as np
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Coalitions
-from localshapley.engine.store import Store
+from localshapley.engine.score_store import Store
 from localshapley.engine.store_file import StoreError
 from localshapley.errors import InvalidArgumentError, warn
+from localshapley.formatting import counted, duration
 from localshapley.models.trainer import Trained
 from localshapley.notes import Note
-from localshapley.problem.contents import Contents
-from localshapley.wording import counted, duration
+from localshapley.problem.store_keys import Contents
 
 StoreSetting: TypeAlias = str | os.PathLike[str] | Store | None
 

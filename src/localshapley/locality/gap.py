@@ -11,19 +11,19 @@ import numpy as np
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import CoalitionLists, Coalitions
-from localshapley.compiling import announcing_compilation
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
-from localshapley.inputs.numbers import check_whole
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
 from localshapley.parameters import documented
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.build import build_problem
-from localshapley.progress import Progress, ProgressSetting
 from localshapley.question import L, Question, Table
+from localshapley.runtime.argument_checks import check_whole
+from localshapley.runtime.compiling import announcing_compilation
+from localshapley.runtime.progress import Progress, ProgressSetting
 from localshapley.stopping import rank_correlation
 from localshapley.supports.base import Support
 

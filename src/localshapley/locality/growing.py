@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from localshapley.compiling import announcing_compilation
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import opened
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.locality.gap import LocalityGap, Walks, summarise
-from localshapley.methods.settings import Settings
-from localshapley.models.boosted import BoostedTrainer
-from localshapley.models.fixed import FixedTrainer
+from localshapley.methods.limits import Limits
+from localshapley.models.boosted_trees import BoostedTrainer
+from localshapley.models.fixed_trees import FixedTrainer
 from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.build import build_problem
-from localshapley.progress import Progress
-from localshapley.question import AUTO, L, Question
+from localshapley.question import L, Question
+from localshapley.runtime.compiling import announcing_compilation
+from localshapley.runtime.progress import Progress
 from localshapley.supports.given import Everything
 from localshapley.supports.hops import Hops
 
@@ -30,12 +30,9 @@ MAX_PAIRS = 100_000
 """Without a budget, supports do not grow beyond so many rows, over all test rows; else beyond its trainings."""
 
 
-def build_large_enough(question: Question[L]) -> tuple[LocalProblem, Settings]:
-    """The problem of a question with a support that is large enough if it is to be found, and the limits left."""
-    limits = question.limits
-    if question.support != AUTO:
-        return build_problem(question), limits
-    question = replace(question, support=None)
+def grow_support(question: Question[L]) -> tuple[LocalProblem, Limits]:
+    """Return the problem of a question with a support that is large enough, and the limits that are left."""
+    limits, question = question.limits, replace(question, support=None)
     problem = build_problem(question)
     if limits.method.plays_all or isinstance(problem.trainer, FixedTrainer | BoostedTrainer):
         return problem, limits
@@ -118,7 +115,7 @@ def _grow(problem: LocalProblem, gaps: GapsOfSupports, question: Question[L]) ->
     return problem, gap, ""
 
 
-def _too_large(problem: LocalProblem, gaps: GapsOfSupports, limits: Settings) -> str:
+def _too_large(problem: LocalProblem, gaps: GapsOfSupports, limits: Limits) -> str:
     """Why a support is too large, if it is."""
     most = MAX_PAIRS if limits.budget is None else limits.budget
     if problem.graph.n_entries > most:

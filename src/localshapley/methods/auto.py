@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localshapley.estimate.tuning import TUNED, Tuning
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
+from localshapley.formatting import in_words
 from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.closed_form import ClosedForm
 from localshapley.methods.exact import Exact
+from localshapley.methods.limits import Limits
 from localshapley.methods.sample import SampleRun
-from localshapley.methods.settings import Settings
-from localshapley.wording import in_words
+from localshapley.sampling.tuning import TUNED, Tuning
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Auto(Method):
     ----------
     easy : int
         Up to this many distinct subsets are all trained, whatever the target.
-    tuning : `localshapley.estimate.tuning.Tuning`, optional
+    tuning : `localshapley.sampling.tuning.Tuning`, optional
         Settings of the sampler, as of `Sample`.
     """
 
@@ -30,7 +30,7 @@ class Auto(Method):
     easy: int = 2048
     tuning: Tuning | None = None
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Run:
         """Begin a run of the method that is cheapest."""
         closed = ClosedForm().find(graph, executor, settings)
         if closed is not None:
@@ -43,7 +43,7 @@ class Auto(Method):
         run.why = why
         return run
 
-    def _enumerate(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> tuple[Run | None, str]:
+    def _enumerate(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> tuple[Run | None, str]:
         """A run that trains every subset, if that is worthwhile."""
         exact, most = Exact(), self.easy
         if settings.budget is not None:

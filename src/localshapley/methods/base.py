@@ -16,7 +16,7 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Singles, scattered
 from localshapley.coalitions.batch import Batch, Receiver, Schedule
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.models.trainer import Trained, Trainer, Work
 from localshapley.notes import Note
 from localshapley.stopping import Look, Rule
@@ -24,7 +24,7 @@ from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 
 if TYPE_CHECKING:
-    from localshapley.methods.settings import Settings
+    from localshapley.methods.limits import Limits
 
 
 FEW_MET = 0.5
@@ -73,7 +73,7 @@ class Method(ABC):
     leaves_tests_out: ClassVar[bool] = True
 
     @abstractmethod
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Run:
         """Begin a run; refuses what would be too large before anything is trained.
 
         Parameters
@@ -82,7 +82,7 @@ class Method(ABC):
             The games of the problem.
         executor : CoalitionScorer
             Scores coalitions; its trainer may know short cuts (`solver`, `walker`).
-        settings : Settings
+        settings : Limits
             Seed, budget, stopping rule, and whether the values to each test row are to be kept.
         """
 

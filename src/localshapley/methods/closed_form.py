@@ -8,13 +8,13 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles, scattered
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError, TooLargeError
-from localshapley.games import SupportGraph
+from localshapley.formatting import counted, in_words
 from localshapley.methods.base import FEW_MET, Certain, CoalitionScorer, Method
-from localshapley.methods.settings import Settings
+from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Counts, Parts, Solver, Work
 from localshapley.notes import Note
-from localshapley.wording import counted, in_words
 
 CLASSES_PER_SECOND = 1e7
 """A lower bound on how fast classes are scored."""
@@ -40,7 +40,7 @@ class ClosedForm(Method):
     kind = "exact"
     max_classes: int = 2**33
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Certain:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Certain:
         """Begin a run."""
         parts = executor.trainer.parts()
         if parts is not None:
@@ -59,7 +59,7 @@ class ClosedForm(Method):
             )
         return ClosedFormRun(graph, solver, classes)
 
-    def find(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Certain | None:
+    def find(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Certain | None:
         """Begin a run if there is a closed form and it is quick enough."""
         parts = executor.trainer.parts()
         if parts is not None:

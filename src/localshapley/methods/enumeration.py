@@ -6,12 +6,12 @@ from scipy import sparse
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Schedule
+from localshapley.coalitions.exact_sums import ExactSum
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import TooLargeError
-from localshapley.estimate.exact import ExactSum
-from localshapley.games import SupportGraph
+from localshapley.formatting import in_words
 from localshapley.methods.base import Certain, CoalitionScorer
 from localshapley.models.trainer import Work
-from localshapley.wording import in_words
 
 MAX_SUBSETS = 2**30
 """Exact methods refuse to train more coalitions than this."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from localshapley.coalitions.exact import Pivots, count_distinct
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.subsets import Pivots, count_distinct
 from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.closed_form import ClosedForm
 from localshapley.methods.enumeration import MAX_SUBSETS, Enumeration, refuse_if_too_large
-from localshapley.methods.settings import Settings
+from localshapley.methods.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Exact(Method):
     kind = "exact"
     max_subsets: int = MAX_SUBSETS
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Run:
         """Begin a run."""
         closed = ClosedForm().find(graph, executor, settings)
         if closed is not None:
@@ -35,9 +35,7 @@ class Exact(Method):
         refuse_if_too_large(graph, self.name, distinct, self.max_subsets, settings.budget)
         return self.enumerate(graph, executor, settings, distinct)
 
-    def enumerate(
-        self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings, distinct: int
-    ) -> Enumeration:
+    def enumerate(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits, distinct: int) -> Enumeration:
         """Begin a run that trains all subsets, of which there are `distinct`."""
         schedule, keeps = Pivots(graph, distinct), settings.per_test
         return Enumeration(graph, executor, schedule, self.name, total=distinct, distinct=distinct, per_test=keeps)

@@ -8,10 +8,10 @@ import numpy as np
 
 from localshapley.arrays import Floats, offsets
 from localshapley.coalitions.batch import Batch
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.methods.base import GLOBAL_NOTE, Certain, CoalitionScorer, Method
 from localshapley.methods.enumeration import MAX_SUBSETS, refuse_if_too_large
-from localshapley.methods.settings import Settings
+from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
 
@@ -25,7 +25,7 @@ class LeaveOneOut(Method):
     plays_all = True
     keeps_tests = False
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> LeaveOneOutRun:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> LeaveOneOutRun:
         """Begin a run."""
         run = LeaveOneOutRun(graph, executor)
         refuse_if_too_large(graph, self.name, len(run), MAX_SUBSETS, settings.budget)

@@ -11,10 +11,10 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists, offsets
 from localshapley.coalitions.batch import Batch
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods.base import EVERY_SUBSET, GLOBAL_NOTE, CoalitionScorer, Method, Run
-from localshapley.methods.settings import Settings
+from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
 from localshapley.stopping import Look, Rule, hidden
@@ -34,7 +34,7 @@ class InRounds(Method):
 
     max_numbers: int = field(default=2**22, kw_only=True, repr=False)
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Rounds:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Rounds:
         """Begin a run; a budget that is too small for two draws of all games is refused."""
         run = self.make_run(graph.apart() if settings.per_test else graph, executor, settings.seed)
         needed = run.planned + 2 * run.each

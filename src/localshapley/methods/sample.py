@@ -13,21 +13,21 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Singles, singles
-from localshapley.coalitions.cells import Cells
+from localshapley.coalitions.block_scores import Cells
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
-from localshapley.estimate.crossfit import N_SPREAD, CrossFit, Learnt
-from localshapley.estimate.drawn import Drawn
-from localshapley.estimate.tuning import QUICK, TUNED, Tuning
-from localshapley.games import SupportGraph
-from localshapley.inputs.threads import beside
 from localshapley.methods.base import EVERY_SUBSET, CoalitionScorer, Method, Run
 from localshapley.methods.collecting import Collecting
-from localshapley.methods.design import Design, least_draws
 from localshapley.methods.exact import Exact
-from localshapley.methods.settings import Settings
+from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
+from localshapley.runtime.threads import beside
+from localshapley.sampling.allotment import Design, least_draws
+from localshapley.sampling.crossfit import N_SPREAD, CrossFit, Learnt
+from localshapley.sampling.round_sample import Drawn
+from localshapley.sampling.tuning import QUICK, TUNED, Tuning
 from localshapley.stopping import Look, Rule, hidden_by_game
 
 
@@ -37,7 +37,7 @@ class Sample(Method):
 
     Parameters
     ----------
-    tuning : `localshapley.estimate.tuning.Tuning`, optional
+    tuning : `localshapley.sampling.tuning.Tuning`, optional
         Settings of the estimator. By default those that take the fewest trainings; the least time, where a training
         takes microseconds (`Trainer.is_quick`) and the run goes to a target.
     """
@@ -45,7 +45,7 @@ class Sample(Method):
     name = "sample"
     tuning: Tuning | None = None
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Settings) -> Run:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Run:
         """Begin a run."""
         if settings.budget is not None:
             # If the budget allows every subset, all of them are trained, by LSMR.
@@ -90,7 +90,7 @@ class SampleRun(Collecting):
     ----------
     graph : SupportGraph
     executor : CoalitionScorer
-    settings : Settings
+    settings : Limits
     title : str
     tuning : Tuning, optional
     eager : bool
@@ -105,7 +105,7 @@ class SampleRun(Collecting):
         self,
         graph: SupportGraph,
         executor: CoalitionScorer,
-        settings: Settings,
+        settings: Limits,
         title: str,
         tuning: Tuning | None = None,
         *,

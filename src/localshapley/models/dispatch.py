@@ -8,17 +8,15 @@ from importlib import import_module
 from typing import Any
 
 from localshapley.arrays import AnyArray
+from localshapley.data.rows import are_amounts
 from localshapley.errors import unknown_name
-from localshapley.inputs.data import are_amounts
-from localshapley.inputs.model import check_estimator
-from localshapley.inputs.named import NAMES, named
-from localshapley.inputs.task import Task
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
-from localshapley.models.model import Model
-from localshapley.models.network import without_skorch
+from localshapley.models.estimator_checks import check_estimator
+from localshapley.models.named_models import NAMES, named
 from localshapley.models.pipelines import peel
-from localshapley.models.trainer import Trainer
+from localshapley.models.task import Task
+from localshapley.models.trainer import Model, Trainer
 from localshapley.notes import Note
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
@@ -29,32 +27,32 @@ FIXED_FOREST = "fixed-forest"
 
 # A module is imported when one of its estimators is used. Subclasses may do anything, so only exact classes count.
 _HOME = {
-    "sklearn.neighbors.KNeighborsClassifier": ("knn", "KNNTrainer"),
-    "sklearn.neighbors.KNeighborsRegressor": ("knn", "KNNTrainer"),
-    "sklearn.neighbors.RadiusNeighborsClassifier": ("radius", "RadiusTrainer"),
-    "sklearn.neighbors.RadiusNeighborsRegressor": ("radius", "RadiusTrainer"),
-    "sklearn.tree.DecisionTreeClassifier": ("tree", "TreeTrainer"),
-    "sklearn.tree.DecisionTreeRegressor": ("tree", "TreeTrainer"),
-    "sklearn.tree.ExtraTreeClassifier": ("tree", "TreeTrainer"),
-    "sklearn.tree.ExtraTreeRegressor": ("tree", "TreeTrainer"),
-    "sklearn.ensemble.RandomForestClassifier": ("forest", "ForestTrainer"),
-    "sklearn.ensemble.RandomForestRegressor": ("forest", "ForestTrainer"),
-    "sklearn.ensemble.ExtraTreesClassifier": ("forest", "ForestTrainer"),
-    "sklearn.ensemble.ExtraTreesRegressor": ("forest", "ForestTrainer"),
-    "sklearn.ensemble.BaggingClassifier": ("forest", "BaggingTrainer"),
-    "sklearn.ensemble.BaggingRegressor": ("forest", "BaggingTrainer"),
-    "sklearn.svm.SVC": ("svm", "SVCTrainer"),
-    "sklearn.svm.LinearSVC": ("linear", "LinearSVCTrainer"),
-    "sklearn.svm.SVR": ("svm", "SVRTrainer"),
-    "sklearn.naive_bayes.GaussianNB": ("bayes", "BayesTrainer"),
-    "sklearn.linear_model.LinearRegression": ("linear", "LeastSquaresTrainer"),
-    "sklearn.linear_model.Lasso": ("linear", "LassoTrainer"),
-    "sklearn.linear_model.ElasticNet": ("linear", "LassoTrainer"),
-    "sklearn.linear_model.RidgeClassifier": ("linear", "RidgeClassifierTrainer"),
-    "sklearn.linear_model.LogisticRegression": ("linear", "LogisticTrainer"),
-    "sklearn.linear_model.Ridge": ("linear", "RidgeTrainer"),
-    "localshapley.models.Head": ("head", "HeadTrainer"),
-    "localshapley.models.Network": ("network", "NetworkTrainer"),
+    "sklearn.neighbors.KNeighborsClassifier": ("models.nearest_neighbours", "KNNTrainer"),
+    "sklearn.neighbors.KNeighborsRegressor": ("models.nearest_neighbours", "KNNTrainer"),
+    "sklearn.neighbors.RadiusNeighborsClassifier": ("models.radius_neighbours", "RadiusTrainer"),
+    "sklearn.neighbors.RadiusNeighborsRegressor": ("models.radius_neighbours", "RadiusTrainer"),
+    "sklearn.tree.DecisionTreeClassifier": ("models.trees", "TreeTrainer"),
+    "sklearn.tree.DecisionTreeRegressor": ("models.trees", "TreeTrainer"),
+    "sklearn.tree.ExtraTreeClassifier": ("models.trees", "TreeTrainer"),
+    "sklearn.tree.ExtraTreeRegressor": ("models.trees", "TreeTrainer"),
+    "sklearn.ensemble.RandomForestClassifier": ("models.forests", "ForestTrainer"),
+    "sklearn.ensemble.RandomForestRegressor": ("models.forests", "ForestTrainer"),
+    "sklearn.ensemble.ExtraTreesClassifier": ("models.forests", "ForestTrainer"),
+    "sklearn.ensemble.ExtraTreesRegressor": ("models.forests", "ForestTrainer"),
+    "sklearn.ensemble.BaggingClassifier": ("models.forests", "BaggingTrainer"),
+    "sklearn.ensemble.BaggingRegressor": ("models.forests", "BaggingTrainer"),
+    "sklearn.svm.SVC": ("models.support_vectors", "SVCTrainer"),
+    "sklearn.svm.LinearSVC": ("models.linear_models", "LinearSVCTrainer"),
+    "sklearn.svm.SVR": ("models.support_vectors", "SVRTrainer"),
+    "sklearn.naive_bayes.GaussianNB": ("models.naive_bayes", "BayesTrainer"),
+    "sklearn.linear_model.LinearRegression": ("models.linear_models", "LeastSquaresTrainer"),
+    "sklearn.linear_model.Lasso": ("models.linear_models", "LassoTrainer"),
+    "sklearn.linear_model.ElasticNet": ("models.linear_models", "LassoTrainer"),
+    "sklearn.linear_model.RidgeClassifier": ("models.linear_models", "RidgeClassifierTrainer"),
+    "sklearn.linear_model.LogisticRegression": ("models.linear_models", "LogisticTrainer"),
+    "sklearn.linear_model.Ridge": ("models.linear_models", "RidgeTrainer"),
+    "localshapley.torch.Head": ("torch.heads", "HeadTrainer"),
+    "localshapley.torch.Network": ("torch.network", "NetworkTrainer"),
 }
 _REGISTERED: dict[type, type[CompiledTrainer]] = {}
 
@@ -74,7 +72,9 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[Note]]:
             )
             notes.append(Note("labels-are-amounts", text))
         model = find_named(model, regression=amounts or model == "ridge")
-    if not isinstance(model, Model) and "skorch" in sys.modules:  # else it is none of its nets
+    if not isinstance(model, Model) and "torch" in sys.modules:  # else it is no net of skorch
+        from localshapley.torch.network import without_skorch
+
         model, more = without_skorch(model)
         notes += more
     found = model if isinstance(model, Model) else Automatic(model)
@@ -85,7 +85,7 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[Note]]:
 def find_named(name: str, *, regression: bool) -> Any:
     """The model or estimator behind a name: one of `NAMES`, or ``"fixed-forest"``."""
     if name == FIXED_FOREST:
-        from localshapley.models.fixed import Fixed
+        from localshapley.models.fixed_trees import Fixed
 
         return Fixed(named("forest", regression=regression))
     if name not in NAMES:
@@ -144,7 +144,7 @@ def compiled_trainer_of(estimator: Any) -> type[CompiledTrainer] | None:
     home = _HOME.get(f"{package}.{kind.__qualname__}")
     if home is None:
         return None
-    found: type[CompiledTrainer] = getattr(import_module(f"localshapley.models.{home[0]}"), home[1])
+    found: type[CompiledTrainer] = getattr(import_module(f"localshapley.{home[0]}"), home[1])
     return found
 
 

@@ -17,13 +17,19 @@ from threadpoolctl import threadpool_limits
 from localshapley.arrays import AnyArray, Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
-from localshapley.inputs.model import counts_rows, final_step, has_random_state, prepared, refuses, takes_kernel
-from localshapley.inputs.process import caught_warnings
-from localshapley.inputs.task import NOTHING, UNKNOWN, Task, one_hot
-from localshapley.inputs.threads import unthreaded_blas
-from localshapley.models.cluster import n_processes
-from localshapley.models.model import Model
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.estimator_checks import (
+    counts_rows,
+    final_step,
+    has_random_state,
+    prepared,
+    refuses,
+    takes_kernel,
+)
+from localshapley.models.task import NOTHING, UNKNOWN, Task, one_hot
+from localshapley.models.trainer import Counts, Model, Trained, Trainer
+from localshapley.runtime.dask_cluster import n_processes
+from localshapley.runtime.process_settings import caught_warnings
+from localshapley.runtime.threads import unthreaded_blas
 
 
 class Estimator(Model):

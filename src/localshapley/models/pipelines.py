@@ -14,12 +14,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from localshapley.arrays import AnyArray
+from localshapley.data.rows import are_numbers, as_array
 from localshapley.errors import RefusedByModelError
-from localshapley.inputs.data import are_numbers, as_array
-from localshapley.inputs.model import about_columns, final_step, on_one_line, rows_in_words, seeded
-from localshapley.inputs.process import caught_warnings
-from localshapley.inputs.task import Task
+from localshapley.models.estimator_checks import about_columns, final_step, on_one_line, rows_in_words, seeded
+from localshapley.models.task import Task
 from localshapley.notes import Note
+from localshapley.runtime.process_settings import caught_warnings
 
 
 def peel(estimator: Any) -> tuple[Pipeline | None, Any]:

@@ -10,8 +10,8 @@ import numpy as np
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
-from localshapley.models.cluster import n_processes
 from localshapley.models.trainer import Trained, Trainer
+from localshapley.runtime.dask_cluster import n_processes
 
 Utility: TypeAlias = Callable[[Indices, Indices], Floats]
 

@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import Floats, Indices
+from localshapley.coalitions.games import SupportGraph
+from localshapley.data.folds import Fold, fold_of_rows, training_rows
+from localshapley.data.row_digests import Digests
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
-from localshapley.inputs.digests import Digests
-from localshapley.inputs.folds import Fold, fold_of_rows, training_rows
-from localshapley.inputs.task import Task
-from localshapley.models.owners import Owners
+from localshapley.models.owner_players import Owners
 from localshapley.models.skill import Skill
+from localshapley.models.task import Task
 from localshapley.models.trainer import Trainer
 from localshapley.notes import Note, notes_of
-from localshapley.problem.contents import Contents
+from localshapley.problem.players import Origin, Players
+from localshapley.problem.store_keys import Contents
 from localshapley.supports.base import Space, Support
-from localshapley.valuation.parts import Origin, Players
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,29 +8,29 @@ from typing import Any, overload
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from localshapley.coalitions.games import SupportGraph
+from localshapley.data.folds import order_of_tests
+from localshapley.data.indexes import check_order, index_of
+from localshapley.data.out_of_core import parts_of, tests_in_memory
+from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError, warn
-from localshapley.games import SupportGraph
-from localshapley.inputs.data import known_table
-from localshapley.inputs.folds import order_of_tests
-from localshapley.inputs.indexes import check_order, index_of
-from localshapley.inputs.loud import note_of_loud_rows
-from localshapley.inputs.lying import parts_of, tests_in_memory
-from localshapley.models.checking import check
-from localshapley.models.cluster import need_workers
-from localshapley.models.fixed import Fixed
-from localshapley.models.owners import Owners, OwnersTrainer
+from localshapley.models.fixed_trees import Fixed
+from localshapley.models.input_checks import check
+from localshapley.models.owner_players import Owners, OwnersTrainer
 from localshapley.models.pipelines import note_on_steps, transformed, warning_on_labels
 from localshapley.models.utility import as_trainer
 from localshapley.notes import Note
+from localshapley.problem.assembly import make_problem, make_trainer
 from localshapley.problem.base import Problem, RowsProblem
-from localshapley.problem.contents import Contents, contents_by_name
-from localshapley.problem.finding import Part, find_supports, of_folds
-from localshapley.problem.fixed import build_fixed
-from localshapley.problem.making import make_problem, make_trainer
-from localshapley.problem.nodes import NodesProblem, build_nodes
-from localshapley.problem.parts import build_from_parts
-from localshapley.problem.remarks import notes_on_copies
+from localshapley.problem.chunked_tables import build_from_parts
+from localshapley.problem.dominant_targets import note_of_loud_rows
+from localshapley.problem.fixed_structure import build_fixed
+from localshapley.problem.graph_nodes import NodesProblem, build_nodes
+from localshapley.problem.store_keys import Contents, contents_by_name
+from localshapley.problem.support_search import Part, find_supports, of_folds
+from localshapley.problem.table_notes import notes_on_copies
 from localshapley.question import Game, Nodes, Question, Table
+from localshapley.runtime.dask_cluster import need_workers
 from localshapley.supports.base import Support
 
 

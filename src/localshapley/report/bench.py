@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
+from localshapley.audit.review_decisions import COLUMNS, contents_text
+from localshapley.audit.verdict import is_regression
+from localshapley.data.preparing import prepare
+from localshapley.data.row_digests import digest_cells
 from localshapley.errors import LocalShapleyError
-from localshapley.inputs.decisions import COLUMNS, contents_text, label_text
-from localshapley.inputs.digests import digest_cells
-from localshapley.inputs.preparing import prepare
-from localshapley.report.rows import MAX_BYTES, MAX_FEATURES, Rows
-from localshapley.report.tables import MAX_NUMBER, MAX_TEXT, each_once, number, size_of, text
-from localshapley.tasks.verdict import is_regression
+from localshapley.io.spelling import label_text
+from localshapley.report.html_tables import MAX_NUMBER, MAX_TEXT, each_once, number, size_of, text
+from localshapley.report.row_details import MAX_BYTES, MAX_FEATURES, Rows
 
 N_NEAREST = (5, 2, 0)
 """Nearest rows of each label beside a suspect; fewer where their images would make the page too large."""

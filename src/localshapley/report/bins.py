@@ -9,7 +9,7 @@ import numpy as np
 
 from localshapley.arrays import Floats, Ints
 from localshapley.report.charts import round_step
-from localshapley.report.tables import Table, as_table, number_column
+from localshapley.report.html_tables import Table, as_table, number_column
 
 MAX_BINS = 40
 """About as many bars as fit side by side."""

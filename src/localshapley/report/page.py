@@ -13,15 +13,15 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from localshapley.coalitions.exact import Levels
+from localshapley.coalitions.subsets import Levels
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.formatting import kinds, one
 from localshapley.locality import LocalityGap
-from localshapley.report.rows import Rows
+from localshapley.report.html_tables import Table, show, text, to_script
+from localshapley.report.row_details import Rows
 from localshapley.report.sections import SECTIONS, Context, Section
-from localshapley.report.tables import Table, show, text, to_script
 from localshapley.valuation import Valuation
-from localshapley.valuation.columns import check_valuation
-from localshapley.wording import kinds, one
+from localshapley.valuation.row_names import check_valuation
 
 if TYPE_CHECKING:
     from localshapley.tasks import Copies, Curves, Mending

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, order_by
-from localshapley.inputs.memory import check_memory
+from localshapley.runtime.memory import check_memory
 from localshapley.search.best import EUCLIDEAN
 from localshapley.search.bounds import Arithmetic, UndecidedError, arithmetics
-from localshapley.search.pairs import measure
+from localshapley.search.distances import measure
 from localshapley.search.scan import at_least, chunks_of, multiplied, passing, scan
 
 CROWD = 1 / 16

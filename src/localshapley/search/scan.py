@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.inputs.threads import cores, unthreaded_blas
-from localshapley.progress import Progress, ProgressSetting
+from localshapley.runtime.progress import Progress, ProgressSetting
+from localshapley.runtime.threads import cores, unthreaded_blas
 from localshapley.search.bounds import Arithmetic
 
 ROWS = 4096

@@ -8,7 +8,7 @@ from localshapley.supports.given import Everything, Given, Random
 from localshapley.supports.hops import Hops
 from localshapley.supports.kernel import CompactKernel, Kernel
 from localshapley.supports.nearest import Nearest, Radius
-from localshapley.supports.tree import Leaves, TreeNode
+from localshapley.supports.tree_nodes import Leaves, TreeNode
 
 __all__ = [
     "CompactKernel",

@@ -12,11 +12,12 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from localshapley.arrays import AnyArray, Indices
+from localshapley.data.rows import extremes
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.numbers import check_whole, extremes
 from localshapley.notes import Note
-from localshapley.search.neighbours import DEVICE
-from localshapley.supports.parted import PartedRows
+from localshapley.runtime.argument_checks import check_whole
+from localshapley.search.nearest_rows import DEVICE
+from localshapley.supports.chunked import PartedRows
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,14 @@ from sklearn.neighbors import (
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR, NuSVC, NuSVR
 from sklearn.tree import BaseDecisionTree
 
-from localshapley.inputs.boosting import library_of
+from localshapley.runtime.boosting_libraries import library_of
 from localshapley.supports.base import Support
 from localshapley.supports.dual import Dual
 from localshapley.supports.embedding import Embedding
 from localshapley.supports.kernel import Kernel
 from localshapley.supports.leaf_numbers import has_leaves
 from localshapley.supports.nearest import Nearest, Radius
-from localshapley.supports.tree import Leaves, TreeNode
+from localshapley.supports.tree_nodes import Leaves, TreeNode
 
 FORESTS = (
     RandomForestClassifier,

@@ -9,8 +9,8 @@ import numpy as np
 
 from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.memory import check_memory
-from localshapley.inputs.numbers import check_whole
+from localshapley.runtime.argument_checks import check_whole
+from localshapley.runtime.memory import check_memory
 from localshapley.supports.base import Space, Support
 
 

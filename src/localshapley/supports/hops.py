@@ -9,7 +9,7 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.numbers import check_whole
+from localshapley.runtime.argument_checks import check_whole
 from localshapley.supports.base import Space, Support
 
 

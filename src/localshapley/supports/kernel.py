@@ -9,10 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Indices
-from localshapley.inputs.moments import Moments
-from localshapley.inputs.numbers import check_number
+from localshapley.data.moments import Moments
+from localshapley.runtime.argument_checks import check_number
 from localshapley.supports.base import Space, Support, check_finite
-from localshapley.supports.parted import PartedRows, rows_within
+from localshapley.supports.chunked import PartedRows, rows_within
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from localshapley.arrays import Ints
 from localshapley.errors import InvalidArgumentError
-from localshapley.inputs.boosting import library_of
+from localshapley.runtime.boosting_libraries import library_of
 
 HISTOGRAMS = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
 

@@ -10,12 +10,12 @@ from sklearn.neighbors import VALID_METRICS
 from sklearn.preprocessing import StandardScaler
 
 from localshapley.arrays import Indices
+from localshapley.data.moments import Moments
 from localshapley.errors import unknown_name
-from localshapley.inputs.moments import Moments
-from localshapley.inputs.numbers import check_number, check_whole
+from localshapley.runtime.argument_checks import check_number, check_whole
 from localshapley.search.approximate import roughly_nearest_rows
 from localshapley.supports.base import Space, Support, Supports, check_finite
-from localshapley.supports.parted import PartedRows, nearest_rows, rows_within
+from localshapley.supports.chunked import PartedRows, nearest_rows, rows_within
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,8 +1,11 @@
 """The result of a valuation: values, errors and cost, its file, its pictures."""
 
-from localshapley.inputs.digests import Digests
+from localshapley.data.row_digests import Digests
+from localshapley.engine.executor import Cost
+from localshapley.engine.run_result import FinalEstimate, History
 from localshapley.models.skill import Skill
-from localshapley.valuation.parts import Cost, Facts, FinalEstimate, GameCounts, History, Origin, Players, Record
+from localshapley.problem.players import Origin, Players
+from localshapley.valuation.facts import Facts, GameCounts, Record
 from localshapley.valuation.result import Valuation, load
 
 __all__ = [

@@ -10,13 +10,13 @@ import pandas as pd
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints, Masks
+from localshapley.data.columns import entries_of
+from localshapley.data.indexes import check_order, is_default
+from localshapley.data.row_digests import digest_labels
+from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError, warn
-from localshapley.inputs.columns import entries_of
-from localshapley.inputs.data import known_table
-from localshapley.inputs.digests import digest_labels
-from localshapley.inputs.indexes import check_order, is_default
-from localshapley.valuation.columns import by_index
-from localshapley.wording import counted
+from localshapley.formatting import counted
+from localshapley.valuation.row_names import by_index
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation

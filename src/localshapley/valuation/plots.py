@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.inputs.numbers import check_whole
+from localshapley.formatting import kinds, shortened, with_row
 from localshapley.models.skill import INTERVAL
-from localshapley.progress import in_notebook
-from localshapley.valuation.columns import by_value, column, ids_of, influences
+from localshapley.runtime.argument_checks import check_whole
+from localshapley.runtime.progress import in_notebook
 from localshapley.valuation.matching import in_order
-from localshapley.wording import kinds, shortened, with_row
+from localshapley.valuation.row_names import by_value, column, ids_of, influences
 
 if TYPE_CHECKING:
-    from localshapley.tasks.curves import Curves
+    from localshapley.selection.learning_curves import Curves
     from localshapley.valuation import Valuation
 
 # Colours that colour-blind readers can distinguish (Okabe and Ito).
@@ -309,7 +309,9 @@ def _names(valuation: Valuation, names: pd.Index) -> list[str]:
     ids = ids_of(valuation)
     if valuation.unit != "row" or not ids.is_unique:
         return [shortened(f"{name}", MAX_NAME) for name in names]
-    return [with_row(f"{name}", MAX_NAME, row) for name, row in zip(names, ids.get_indexer(names), strict=True)]
+    return [
+        with_row(f"{name}", MAX_NAME, row) for name, row in zip(names, ids.get_indexer(names).tolist(), strict=True)
+    ]
 
 
 def _sign_colours(values: Any) -> list[str]:

@@ -13,12 +13,15 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Singles, offsets, singles
-from localshapley.coalitions.exact import Levels
-from localshapley.inputs.digests import Digests
-from localshapley.inputs.memory import check_memory
+from localshapley.coalitions.subsets import Levels
+from localshapley.data.row_digests import Digests
+from localshapley.engine.executor import Cost
+from localshapley.engine.run_result import FinalEstimate, History
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of
-from localshapley.valuation.parts import UNITS, Cost, Facts, FinalEstimate, GameCounts, History, Origin, Players, Record
+from localshapley.problem.players import UNITS, Origin, Players
+from localshapley.runtime.memory import check_memory
+from localshapley.valuation.facts import Facts, GameCounts, Record
 
 if TYPE_CHECKING:
     import pandas as pd

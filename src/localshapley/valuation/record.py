@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 import numpy as np
 
 from localshapley import __version__
-from localshapley.inputs.model import on_one_line
 from localshapley.methods import find_method
-from localshapley.methods.settings import DEFAULT_TOL
-from localshapley.valuation.parts import Record
+from localshapley.methods.limits import DEFAULT_TOL
+from localshapley.models.estimator_checks import on_one_line
+from localshapley.valuation.facts import Record
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation

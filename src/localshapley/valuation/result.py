@@ -10,32 +10,25 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Ints, Singles, relative
-from localshapley.bundles import squares
-from localshapley.coalitions.exact import Levels, count_levels
+from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.jackknife_blocks import squares
+from localshapley.coalitions.subsets import Levels, count_levels
+from localshapley.data.row_digests import Digests
+from localshapley.engine.executor import Cost
+from localshapley.engine.run_result import FinalEstimate, History, check_lengths
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.estimate.ranking import Ranked
-from localshapley.games import SupportGraph
-from localshapley.inputs.digests import Digests
-from localshapley.inputs.numbers import check_whole
-from localshapley.inputs.tables import index_as_columns
+from localshapley.formatting import kinds, printable
+from localshapley.io.tables import index_as_columns
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of, notes_of, plain
-from localshapley.valuation.columns import by_value
-from localshapley.valuation.errors import in_words, interval, ranked, summary
+from localshapley.problem.players import Origin, Players
+from localshapley.runtime.argument_checks import check_whole
+from localshapley.sampling.ranking import Ranked
+from localshapley.valuation.facts import Facts, GameCounts, Record
 from localshapley.valuation.file import read, save
-from localshapley.valuation.parts import (
-    Cost,
-    Facts,
-    FinalEstimate,
-    GameCounts,
-    History,
-    Origin,
-    Players,
-    Record,
-    check_lengths,
-)
+from localshapley.valuation.intervals import in_words, interval, ranked, summary
+from localshapley.valuation.row_names import by_value
 from localshapley.valuation.sparse import over_all_rows
-from localshapley.wording import kinds, printable
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles, singles
+from localshapley.engine.executor import Cost
+from localshapley.engine.run_result import FinalEstimate
 from localshapley.notes import Note
-from localshapley.valuation.errors import CODES, errors_against
-from localshapley.valuation.parts import Cost, FinalEstimate
+from localshapley.valuation.intervals import CODES, errors_against
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation

@@ -1,4 +1,4 @@
-"""The sections of the page: each is a Python file and a template of the same name."""
+"""The sections of the page: each is a Python file, and a template that is named by its id."""
 
 from importlib import import_module
 
@@ -8,25 +8,25 @@ __all__ = ["SECTIONS", "Context", "Section"]
 
 NAMES = (
     "findings",
-    "suspects",
-    "copies",
-    "owners",
+    "suspect_list",
+    "copied_rows",
+    "owner_shares",
     "values",
     "extremes",
     "classes",
-    "curves",
-    "rows",
+    "removal_curves",
+    "row_table",
     "how",
     "locality",
-    "limits",
+    "caveats",
     "cost",
-    "supports",
+    "support_sizes",
 )
-"""The files of this folder in the order of the page; `values.py` has the class `Values`, and so on."""
+"""The files of this folder in the order of the page; `row_table.py` has the class `RowTable`, and so on."""
 
 
 def _make(name: str) -> Section:
-    section: Section = getattr(import_module(f"{__name__}.{name}"), name.capitalize())()
+    section: Section = getattr(import_module(f"{__name__}.{name}"), name.title().replace("_", ""))()
     return section
 
 

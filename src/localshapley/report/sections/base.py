@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup
 
-from localshapley.coalitions.exact import Levels
+from localshapley.coalitions.subsets import Levels
 from localshapley.locality import LocalityGap
-from localshapley.report.rows import Rows
-from localshapley.report.tables import Table
+from localshapley.report.html_tables import Table
+from localshapley.report.row_details import Rows
 from localshapley.valuation import Valuation
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ class Section(ABC):
     folded : bool
         Whether a reader has to open it.
     template : str
-        Its body as a Jinja template; the file ``<id>.html`` next to the Python file, if not set. It sees the entries of
-        the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
+        Its body as a Jinja template; the file ``<id>.html`` beside the Python file, if not set. It sees the entries
+        of the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
         ``fact_list(...)``, ``page_size``, and the names of what was valued, such as ``unit`` (row), ``players``
         (training rows) and ``tests`` (test rows). Every text is escaped.
 

@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from localshapley.arrays import Floats
 from localshapley.report import charts
+from localshapley.report.html_tables import Table, as_table, cells_of, each_once, number_column, text, text_column
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, as_table, cells_of, each_once, number_column, text, text_column
 
 MAX_CLASSES = 30
 QUANTILES = {"10th percentile": 0.1, "median": 0.5, "90th percentile": 0.9}

@@ -7,12 +7,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from localshapley.coalitions.exact import Levels
+from localshapley.coalitions.subsets import Levels
+from localshapley.formatting import counted, duration
 from localshapley.report import charts
+from localshapley.report.html_tables import Table, as_table, number_column, text_column
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, as_table, number_column, text_column
 from localshapley.valuation import Cost as RunCost
-from localshapley.wording import counted, duration
 
 Line = tuple[str, str, float]
 """Name, number in words, and length of a bar."""

@@ -10,10 +10,10 @@ from markupsafe import Markup
 
 from localshapley.arrays import Ints
 from localshapley.report import charts
-from localshapley.report.rows import Rows
+from localshapley.report.html_tables import Table, number, with_interval
+from localshapley.report.row_details import Rows
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, number, with_interval
-from localshapley.valuation.columns import by_value
+from localshapley.valuation.row_names import by_value
 
 
 class Extremes(Section):

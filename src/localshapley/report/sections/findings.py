@@ -9,14 +9,14 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from localshapley.audit.verdict import is_regression
 from localshapley.models.skill import NAMES
 from localshapley.report import charts
+from localshapley.report.html_tables import Table, as_table, number, number_column, text, text_column
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, as_table, number, number_column, text, text_column
 from localshapley.tasks import Mending, Verdict, verdict
-from localshapley.tasks.verdict import is_regression
 from localshapley.valuation import Skill, Valuation
-from localshapley.valuation.errors import counted_sure, n_sure
+from localshapley.valuation.intervals import counted_sure, n_sure
 
 MAX_CLASSES = 30
 

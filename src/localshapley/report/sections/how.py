@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import Floats, Ints
+from localshapley.formatting import duration, kinds
 from localshapley.report.sections.base import Context, Section
 from localshapley.valuation import Record, Valuation
-from localshapley.wording import duration, kinds
 
 
 class How(Section):

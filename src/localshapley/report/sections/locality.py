@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from localshapley.locality import LocalityGap
 from localshapley.report import charts
+from localshapley.report.html_tables import Table, as_table, number_column
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table, as_table, number_column
 
 MAX_DOTS = 200
 """Maximum number of rows in the chart of local and global values."""

@@ -6,12 +6,12 @@ from typing import Any
 
 from markupsafe import Markup
 
+from localshapley.formatting import kinds
 from localshapley.report import charts
 from localshapley.report.bins import bins_of_numbers, table_of_bins
+from localshapley.report.html_tables import Table
 from localshapley.report.sections.base import Context, Section
-from localshapley.report.tables import Table
-from localshapley.valuation.errors import n_sure
-from localshapley.wording import kinds
+from localshapley.valuation.intervals import n_sure
 
 
 class Values(Section):

@@ -1,0 +1,1 @@
+"""Tables in files: read, understood cell by cell, and written."""

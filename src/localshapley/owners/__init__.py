@@ -1,0 +1,1 @@
+"""Data owners: what each one's rows are worth."""

@@ -249,12 +249,12 @@ def _without_rare(table: pd.DataFrame, run: RunOptions) -> tuple[pd.DataFrame, l
     """The rows without those whose class no other row has, if these are to be left out."""
     import numpy as np
 
-    from localshapley.data.folds import named, rare_classes
+    from localshapley.data.folds import classes_to_drop, named
 
     if not run.drop_rare_classes:
         return table, []
     y, regression = _target(table, run)
-    rare = [] if regression else rare_classes(y)
+    rare = [] if regression else classes_to_drop(y)
     if not rare:
         return table, []
     text = (

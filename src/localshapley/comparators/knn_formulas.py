@@ -7,6 +7,7 @@ exact for that vote.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from sklearn.utils.extmath import row_norms
 
 from localshapley.arrays import Floats, Indices, Ints, Masks, offsets
 from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
+from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import plain
 from localshapley.models.input_checks import CheckedInput, check
 from localshapley.models.task import Task
 from localshapley.notes import Note
+from localshapley.problem.table_notes import METRICS, note_on_spread
 from localshapley.runtime.argument_checks import check_n_jobs, check_number, check_whole
 from localshapley.runtime.compiling import Stopwatch, announcing_compilation
 from localshapley.runtime.progress import Progress, ProgressSetting
@@ -185,7 +188,12 @@ def _check(
         raise InvalidArgumentError("X has columns that are not numbers; encode them, or drop them.")
     found = metric_of(model)
     check_metric(checked.task.X, *found)
-    return checked, found
+
+    def remarks() -> list[Note]:
+        scale = note_on_spread(checked.task.X, known_table(X), "KNN-Shapley", "StandardScaler()")
+        return [*checked.remarks(), *([scale] if scale and found[0] in METRICS else [])]
+
+    return replace(checked, remarks=remarks), found
 
 
 def _plain_rows(task: Task) -> tuple[Floats, Floats]:

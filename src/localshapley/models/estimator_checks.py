@@ -43,8 +43,8 @@ def check_estimator(estimator: Any) -> None:
     # Some can predict only once they are fitted: scikit-learn's stacking.
     predicts = hasattr(estimator, "predict") or isinstance(final_step(estimator), STACKED)
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params") and predicts):
-        is_module = any(kind.__module__.startswith("torch.nn") for kind in type(estimator).__mro__)
-        remedy = " A PyTorch module goes into models.Network: model=models.Network(module)." if is_module else ""
+        is_module = any(kind.__module__.startswith("torch.nn") for kind in type(final_step(estimator)).__mro__)
+        remedy = " A PyTorch module goes into models.Network(module)." if is_module else ""
         raise InvalidArgumentError(
             "model must be a scikit-learn estimator, a name or a localshapley.models object; got "
             f"{estimator!r}.{remedy}"

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Ints
-from localshapley.data.folds import Fold, make_folds, named, order_of_tests, rare_classes
+from localshapley.data.folds import Fold, classes_to_drop, make_folds, named, order_of_tests
 from localshapley.data.row_digests import Digests
 from localshapley.data.rows import Data, known_table, read_data
 from localshapley.errors import InvalidArgumentError
@@ -144,7 +144,7 @@ def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:
 
 def _without_rare(data: Data) -> tuple[Data, Ints | None]:
     """The rows without those of classes that have one row, and which these are; None if they are all."""
-    rare = rare_classes(data.y)
+    rare = classes_to_drop(data.y)
     kept = np.flatnonzero(~np.isin(data.y, rare)).astype(np.int64)
     if not rare:
         return data, None

@@ -101,12 +101,17 @@ def in_words(v: Valuation) -> str:
     """How many values below zero would stay there with other test rows; empty where that is not known."""
     if v.spread_tests is None:
         return ""
+    sure, sentence = counted_sure(v)
+    return f"{sure:,} {sentence}"
+
+
+def counted_sure(v: Valuation) -> tuple[int, str]:
+    """Return how many values below zero (above, if none is below) would stay there, and the sentence about them."""
     n_below, n_above = int((v.values < 0).sum()), int((v.values > 0).sum())
     below, above = n_sure(v)
     sure, n, side = (below, n_below, "below") if n_below else (above, n_above, "above")
-    return (
-        f"{sure:,} of the {n:,} {v.unit}s {side} zero would still be {side} zero with other {kinds(v.unit)[1]} (95 %)"
-    )
+    sentence = f"of the {n:,} {v.unit}s {side} zero would still be {side} zero with other {kinds(v.unit)[1]} (95 %)"
+    return sure, sentence
 
 
 def summary(v: Valuation) -> str:

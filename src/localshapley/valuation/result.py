@@ -84,6 +84,10 @@ class Valuation:
         object.__setattr__(self, "notes", notes_of(self.notes))
         n, by_test = len(self.values), self.per_test
         check_lengths(self, ("n_tests", "oob_scores", "ids"), n)
+        if self.history is not None and self.history.values.shape[1] != n:
+            raise InvalidArgumentError(
+                f"history must have an entry for each of the {n} values; got {self.history.values.shape[1]}."
+            )
         shape = len(self.support_sizes), n
         if by_test is not None and by_test.shape != shape:
             raise InvalidArgumentError(

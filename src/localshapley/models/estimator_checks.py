@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -178,6 +179,15 @@ def refuses(error: Exception) -> bool:
 def has_random_state(estimator: Any) -> bool:
     """Whether an estimator, or a part of it, can be given a random state."""
     return bool(_random_states(estimator))
+
+
+def draws_to_predict(estimator: Any) -> bool:
+    """Whether an estimator, or a part of it, draws random numbers for each row that it predicts."""
+    return any(
+        (isinstance(one, DummyClassifier) and one.strategy in ("stratified", "uniform"))
+        or (type(one).__name__ == "IterativeImputer" and one.sample_posterior)
+        for one in [estimator, *estimator.get_params(deep=True).values()]
+    )
 
 
 def counts_rows(estimator: Any) -> bool:

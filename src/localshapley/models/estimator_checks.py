@@ -118,6 +118,8 @@ def _flat(pipeline: Pipeline) -> list[Any]:
 
 def reads_names(estimator: Any) -> bool:
     """Whether there are other estimators inside, which may read columns by name; trees do not."""
+    if type(estimator) is Pipeline and len(estimator.steps) == 1:
+        return reads_names(estimator.steps[0][1])
     settings = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
     inside = [value for value in settings if hasattr(value, "get_params")]
     return not all(isinstance(value, BaseDecisionTree) for value in inside)

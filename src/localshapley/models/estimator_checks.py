@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -116,6 +117,8 @@ def _flat(pipeline: Pipeline) -> list[Any]:
 
 def reads_names(estimator: Any) -> bool:
     """Whether there are other estimators inside, which may read columns by name; trees do not."""
+    if type(estimator) is Pipeline and len(estimator.steps) == 1:
+        return reads_names(estimator.steps[0][1])
     settings = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
     inside = [value for value in settings if hasattr(value, "get_params")]
     return not all(isinstance(value, BaseDecisionTree) for value in inside)
@@ -177,6 +180,15 @@ def refuses(error: Exception) -> bool:
 def has_random_state(estimator: Any) -> bool:
     """Whether an estimator, or a part of it, can be given a random state."""
     return bool(_random_states(estimator))
+
+
+def draws_to_predict(estimator: Any) -> bool:
+    """Whether an estimator, or a part of it, draws random numbers for each row that it predicts."""
+    return any(
+        (isinstance(one, DummyClassifier) and one.strategy in ("stratified", "uniform"))
+        or (type(one).__name__ == "IterativeImputer" and one.sample_posterior)
+        for one in [estimator, *estimator.get_params(deep=True).values()]
+    )
 
 
 def counts_rows(estimator: Any) -> bool:

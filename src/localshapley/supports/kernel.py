@@ -24,7 +24,8 @@ class Kernel(Support):
     threshold : float, default=0.5
         Between 0 and 1.
     gamma : float, "scale" or "auto", optional
-        As in `sklearn.svm.SVC`; by default that of the model, or ``"scale"`` where it has none.
+        As in `sklearn.svm.SVC`; by default that of the model (None is ``"auto"`` there, as in `KernelRidge`), or
+        ``"scale"`` where the model has no such parameter.
     max_size : int, optional
     """
 

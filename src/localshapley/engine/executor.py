@@ -231,7 +231,13 @@ class Executor:
     # Limits and counts.
 
     def drain(
-        self, work: Work, bar: Progress | None = None, *, may_stop: Callable[[], bool], refuses: bool = False
+        self,
+        work: Work,
+        bar: Progress | None = None,
+        *,
+        may_stop: Callable[[], bool],
+        refuses: bool = False,
+        is_enough: Callable[[], bool] = lambda: False,
     ) -> Note | None:
         """Do the work, as far as the limit of time and Ctrl-C allow.
 
@@ -243,6 +249,8 @@ class Executor:
             Whether there is something to return now; else the work goes on, and Ctrl-C ends all.
         refuses : bool
             Whether it is an error if time is up before there is something to return.
+        is_enough : callable, optional
+            Another reason to end the work, as when time is up.
 
         Returns
         -------
@@ -255,7 +263,7 @@ class Executor:
                     self.counts.add(counts)
                     if bar is not None:
                         bar.advance(counts.progress)
-                    if self.is_late:
+                    if self.is_late or is_enough():
                         if may_stop():
                             return self.time
                         if refuses:

@@ -238,12 +238,9 @@ class _Pilot:
         self.run = settings.method.start(graph, executor, settings)
         self.look: Estimate | None = None
         self.cut: Note | None = None
-        self._executor, self._pace_of_stored = executor, lambda: executor.pace(graph, settings.seed)
-        self._watch, self._is_late, self._stored = (
-            Stopwatch(executor.clock),
-            executor.alarm(patience),
-            executor.counts.stored,
-        )
+        self._executor, self._graph, self._seed = executor, graph, settings.seed
+        self._watch, self._is_late = Stopwatch(executor.clock), executor.alarm(patience)
+        self._stored = executor.counts.stored
         self._reached = [(0, 0.0)]  # trainings and seconds at the start, after the beginning, and after each round
         if not self._has_time_for(self.run.begin()):
             return
@@ -265,7 +262,7 @@ class _Pilot:
     def _note(self) -> None:
         """Note how far the run is; what a store held counts with the time that it would have taken."""
         stored = self._executor.counts.stored - self._stored
-        seconds = self._watch.seconds + (stored * self._pace_of_stored() if stored else 0.0)
+        seconds = self._watch.seconds + (stored * self._executor.pace(self._graph, self._seed) if stored else 0.0)
         self._reached.append((self.run.distinct, seconds))
 
     @property

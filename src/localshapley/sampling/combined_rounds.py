@@ -1,4 +1,4 @@
-"""The estimate from all rounds of a sampled run: each round has its own, and they are combined by weights fixed before."""
+"""The estimate from all rounds of a sampled run: each has its own, and weights that are fixed before combine them."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ class CrossFit:
         of_player += holds @ of_game
         return of_player
 
-    def by_bundle(self, bundles: Bundles, halves: Sequence[Floats]) -> Floats:
+    def by_bundle(self, bundles: Bundles, halves: Sequence[Floats] | Floats) -> Floats:
         """Values to each bundle of test rows, by each half of the folds, shape (2, n_bundles, n_players).
 
         Parameters

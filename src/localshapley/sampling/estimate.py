@@ -132,7 +132,7 @@ class PerTest(ABC):
         raise NotImplementedError
 
     def halves(self) -> Floats | None:
-        """Return the entries of the matrix by each half of the draws, shape (2, n_entries); None if nothing is drawn."""
+        """Return the entries of the matrix by each half of the draws, shape (2, n_entries), if anything is drawn."""
         return None
 
     @abstractmethod
@@ -179,7 +179,7 @@ class PerGame(PerTest):
 
     graph: SupportGraph
     by_game: Floats
-    halves_by_game: Sequence[Floats]
+    halves_by_game: Sequence[Floats] | Floats
 
     def matrix(self) -> sparse.csr_array:
         """Return the values of the players of each test row, which is a game of its own."""

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from localshapley.arrays import Floats
-from localshapley.data.test_blocks import HARDLY
+from localshapley.coalitions.jackknife_blocks import HARDLY
 from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_flag, check_number, check_whole

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Singles, singles
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.notes import Note
 from localshapley.sampling.estimate import Estimate, PerTest
 from localshapley.stopping import RelativeError, Rule

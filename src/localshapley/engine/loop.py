@@ -9,11 +9,11 @@ from functools import partial
 
 import numpy as np
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import how_to_shorten, start
 from localshapley.engine.kept_values import KeptValues
 from localshapley.engine.run_result import EstimateHistory, RunResult
-from localshapley.games import SupportGraph
 from localshapley.methods import Limits, Run
 from localshapley.notes import Note
 from localshapley.runtime.compiling import announcing_compilation, showing_compilation

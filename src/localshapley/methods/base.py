@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Batch, Receiver, Schedule
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection
-from localshapley.games import SupportGraph
 from localshapley.models.trainer import Trained, Trainer, Work
 from localshapley.notes import Note
 from localshapley.sampling.estimate import Estimate, PerTest

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Schedule
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import TooLargeError
 from localshapley.formatting import in_words
-from localshapley.games import SupportGraph
 from localshapley.methods.base import Certain, CoalitionScorer
 from localshapley.methods.exact_sums import ExactSum
 from localshapley.models.trainer import Work

@@ -13,9 +13,9 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats
 from localshapley.coalitions.block_scores import Cells
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods.base import EVERY_SUBSET, CoalitionScorer, Collecting, Method, Run
 from localshapley.methods.exact import Exact
 from localshapley.methods.limits import Limits
@@ -36,7 +36,7 @@ class Sample(Method):
     Parameters
     ----------
     tuning : `localshapley.sampling.tuning.Tuning`, optional
-        Limits of the estimator. By default those that take the fewest trainings; the least time, where a training
+        Settings of the estimator. By default those that take the fewest trainings; the least time, where a training
         takes microseconds (`Trainer.is_quick`) and the run goes to a target.
     """
 

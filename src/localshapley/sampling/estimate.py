@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.optimize import bisect
 
 from localshapley.arrays import Floats, Singles, relative, scattered
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 
 SURPRISE = -float(np.log(0.001))
 """An event with chance p is missed by `SURPRISE / p` draws in one of 1,000 runs."""

@@ -88,13 +88,13 @@ class SampleRun(Collecting):
         # A target is to be met soon; a budget alone is to go as far as it can.
         self.tuning = tuning or (QUICK if executor.trainer.is_quick and settings.rule is not None else TUNED)
         self.strata = Strata(graph)
-        has_cells = graph.bundles is not None and bool((graph.tests_per_game > 1).any())
+        has_cells = bool((graph.tests_per_game > 1).any()) and graph.bundles is not None
         self.collection = Collection(graph, settings.seed, Cells(graph) if has_cells else None)
         self._executor, self._seed, self._eager = executor, settings.seed, eager
         self._learns = False
         self._floor = np.zeros(graph.n_games)
         self.so_far = CombinedRounds(self.collection, self.tuning, settings.seed)
-        everyone = [graph.game(g) for g in range(graph.n_games)]
+        everyone = np.split(graph.players, graph.indptr[1:-1])[: graph.n_games]
         full = self.collection.add_sure([np.empty(0, dtype=np.int32), *everyone])[1:]
         nothing = np.zeros(len(self.strata.k))
         none_drawn = np.zeros((len(nothing), self.tuning.few_folds), dtype=np.int32)
@@ -144,7 +144,7 @@ class SampleRun(Collecting):
 
     def begin(self) -> Work:
         """The empty coalition and every full support."""
-        return self.train()
+        return self._executor.feed(self.collection, self.collection)
 
     @property
     def ended(self) -> Note | None:

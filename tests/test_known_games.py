@@ -82,7 +82,9 @@ def test_a_coalition_that_decides_and_was_not_drawn_is_allowed_for(shoes):
     check(known.shoes(*shoes), 60, method="sample", budget=1000 if shoes == (2, 18) else 500)
 
 
-@pytest.mark.parametrize("name", ["airport", "voting", "miners", "spanning tree", "unanimity", "sum of unanimity games"])
+@pytest.mark.parametrize(
+    "name", ["airport", "voting", "miners", "spanning tree", "unanimity", "sum of unanimity games"]
+)
 def test_errors_of_other_games(name):
     check(LARGE[name], 16, method="sample", budget=500)
 

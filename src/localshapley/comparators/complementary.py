@@ -145,7 +145,7 @@ class Pairs(Rounds):
                 self._cells[game].add(self.draws % 2, own, np.where(inside, said[game], -said[game]))
             self.draws += 1
 
-    def _estimate(self) -> tuple[Floats, Floats, Floats]:
+    def _by_game(self) -> tuple[Floats, Floats, Floats]:
         gains = (self.sums(self.whole) - self.sums(self.nothing)).tolist()
         pairs = list(zip(self._cells, gains, strict=True))
         return (

@@ -8,7 +8,7 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -153,7 +153,7 @@ class CrossFit:
         of_player += holds @ of_game
         return of_player
 
-    def by_bundle(self, bundles: JackknifeBlocks, halves: list[Floats]) -> Floats:
+    def by_bundle(self, bundles: JackknifeBlocks, halves: Sequence[Floats] | Floats) -> Floats:
         """Values to each bundle of test rows, by each half of the folds, shape (2, n_bundles, n_players).
 
         Parameters

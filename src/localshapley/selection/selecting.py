@@ -69,7 +69,7 @@ def select(
     which nothing is gained is passed over, but has one row in any case. The first rows are chosen with larger supports,
     until the smaller ones hold some of them. Where nothing more is gained the others follow in random order, with the
     classes in their shares. Rows that do harm come last, and do not count in these shares: those whose label is
-    probably wrong, as in `tasks.suspects`, or could be (``p_wrong > 0.2``) and that alone make the test rows near them
+    probably wrong, as in `audit.label_errors`, or could be (``p_wrong > 0.2``) and that alone make the test rows near them
     worse than no row at all. Where numbers are predicted, or `X` holds anything but numbers, the last decides alone: of
     numbers, a row does harm that stands out from the others by it.
 

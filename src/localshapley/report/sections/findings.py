@@ -9,12 +9,11 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from localshapley.audit.verdict import is_regression
+from localshapley.audit import Mending, Verdict
 from localshapley.models.skill import NAMES
 from localshapley.report import charts
 from localshapley.report.html_tables import Table, as_table, number, number_column, text, text_column
 from localshapley.report.sections.base import Context, Section
-from localshapley.tasks import Mending, Verdict, verdict
 from localshapley.valuation import Skill, Valuation
 from localshapley.valuation.intervals import n_sure
 
@@ -30,20 +29,20 @@ class Findings(Section):
 
     def summarise(self, context: Context) -> dict[str, Any]:
         v, suspects = context.valuation, context.suspects
-        judged = None if suspects is None else verdict(v, context.rows.known_labels, suspects)
+        judged = None if suspects is None else suspects.verdict
         n_hurt = n_sure(v)[0]
-        numbers = suspects is not None and is_regression(v, suspects["label"].to_numpy())
-        owners = None if suspects is None else context.rows.owners_of(suspects.index)
+        numbers = judged is not None and judged.is_regression
+        owners = None if suspects is None else context.rows.owners_of(suspects.table.index)
         return {
             "n_rows": len(v.values),
             "unit": v.unit,
             "n_hurt": n_hurt,
             "n_below": int((v.values < 0).sum()),
             "n_sure": None if v.spread_tests is None else n_sure(v)[0],
-            "n_suspects": None if judged is None else judged.n_suspects,
+            "n_suspects": None if judged is None else judged.n_listed,
             "n_wrong": None if judged is None or judged.n_wrong is None else [round(n) for n in judged.n_wrong],
             "what": "numbers" if numbers else "labels",
-            "harm": None if judged is None else {"sum": number(judged.harm), "stderr": number(judged.harm_stderr)},
+            "harm": _harm(judged),
             "skill": None if v.skill is None else asdict(v.skill),
             "mending": None if context.mending is None else asdict(context.mending),
             "cautions": [] if judged is None else [_sentence(caution) for caution in judged.cautions],
@@ -87,6 +86,12 @@ class Findings(Section):
         return [*tiles[:first], (f"{sure:,}", still), *tiles[first:]]
 
 
+def _harm(judged: Verdict | None) -> dict[str, Any] | None:
+    if judged is None or judged.harm is None or judged.harm_stderr is None:
+        return None
+    return {"sum": number(judged.harm), "stderr": number(judged.harm_stderr)}
+
+
 def _tile(skill: Skill) -> tuple[str, str]:
     if skill.score == "accuracy":
         against = f"always predicting “{text(skill.constant)}” would get {_percent(skill.guess)}"
@@ -111,13 +116,14 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
         about, low, high = (f"{round(n):,}" for n in judged.n_wrong)
         yield (
             f"About {about} ({low} to {high}) of {judged.n_rows:,} {what}s{target} look wrong. "
-            f"{judged.n_suspects:,} are listed below, the surest first."
+            f"{judged.n_listed:,} are listed below, the surest first."
         )
-    elif judged is not None and judged.n_suspects:
+    elif judged is not None and judged.n_listed:
         assert context.suspects is not None
-        agree = context.suspects["agreement"].median() if "agreement" in context.suspects else 1.0
+        listed = context.suspects.table
+        agree = listed["agreement"].median() if "agreement" in listed else 1.0
         outvoted = ", and most rows like them have another label" if agree < 0.5 else ""
-        yield f"{judged.n_suspects:,} of {judged.n_rows:,} {what}s{target} look wrong: these rows do harm{outvoted}."
+        yield f"{judged.n_listed:,} of {judged.n_rows:,} {what}s{target} look wrong: these rows do harm{outvoted}."
     elif judged is not None:
         yield f"No {what}{target} looks wrong."
     if v.skill is not None:
@@ -129,8 +135,8 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
                 "Do not read that change as a gain, because of the caution above: a model that only predicts the most "
                 "frequent label more often may score higher, too."
             )
-    elif judged is not None and judged.n_suspects:
-        yield _estimated(judged, v.score)
+    elif judged is not None and judged.n_listed and judged.harm is not None:
+        yield _estimated(judged, judged.harm, v)
     if judged is None:
         yield f"{n_hurt:,} of {len(v.values):,} {v.unit}s have a value below zero beyond doubt."
 
@@ -163,12 +169,12 @@ def _measured(m: Mending) -> str:
     )
 
 
-def _estimated(judged: Verdict, score: str) -> str:
+def _estimated(judged: Verdict, harm: float, v: Valuation) -> str:
     error = f" ± {judged.harm_stderr:.3g}, one standard error" if judged.harm_stderr else ""
-    each = f"{judged.harm / judged.n_tests:.3g} per test row"
+    each = f"{harm / len(v.support_sizes):.3g} per test row"
     return (
-        f"An estimate of what mending could bring: the values of the suspected rows add up to {judged.harm:.4g}{error} "
-        f"({text(score)}, summed over {judged.n_tests:,} test rows), or {each}. That is the mean effect of these rows "
+        f"An estimate of what mending could bring: the values of the suspected rows add up to {harm:.4g}{error} "
+        f"({text(v.score)}, summed over {len(v.support_sizes):,} test rows), or {each}. That is the mean effect of these rows "
         "over training sets of all sizes. Among many good rows they do less harm, so expect a smaller gain; training "
         "again without them measures it."
     )
@@ -180,7 +186,7 @@ def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit:
         return
     if judged.cautions:
         yield "Do not change labels by this list alone. See by hand whether the first twenty are wrong; stop if not."
-    if not judged.n_suspects:
+    if not judged.n_listed:
         still = f" The {n_hurt:,} rows that hurt may still be unusual or measured wrongly." if n_hurt else ""
         yield f"There is no label to mend.{still}"
         return
@@ -192,20 +198,20 @@ def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit:
         most, count = text(owners.value_counts().index[0]), int(owners.value_counts().iloc[0])
         yield f"Ask “{most}” first: {count:,} of the {len(owners):,} suspected rows are from there."
     yield (
-        "Save your decisions and apply them to the table (localshapley apply, or tasks.apply). Then value the rows "
+        "Save your decisions and apply them to the table (localshapley apply, or audit.apply). Then value the rows "
         "again, and see whether the model has become better on held-out rows."
     )
 
 
 def _classes(judged: Verdict) -> Table | None:
     table = judged.by_class
-    if table is None or not judged.n_suspects:
+    if table is None or not judged.n_listed:
         return None
     table = table.iloc[:MAX_CLASSES]
     return as_table(
         [
             text_column("label", table.index),
-            number_column("suspected", table["suspects"]),
+            number_column("suspected", table["listed"]),
             number_column("rows", table["rows"]),
             number_column("share in %", 100 * table["share"], decimals=1),
         ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.audit.review_decisions import WORDS
+from localshapley.audit.decisions import WORDS
 from localshapley.report.bench import make_bench
 from localshapley.report.html_tables import (
     Column,
@@ -34,7 +34,7 @@ EVIDENCE = ("p wrong", "suspicion", "agreement", "value", "std. error", "owner")
 
 
 class SuspectList(Section):
-    """What `tasks.suspects` found, the most suspicious first."""
+    """What `audit.label_errors` found, the most suspicious first."""
 
     id = "suspects"
     title = "Suspects"
@@ -43,11 +43,12 @@ class SuspectList(Section):
     def summarise(self, context: Context) -> dict[str, Any] | None:
         if context.suspects is None:
             return None
-        rows, shown = context.rows, context.suspects.iloc[:MAX_ROWS]
-        bench = make_bench(rows, shown) if len(shown) else None
+        rows, shown = context.rows, context.suspects.table.iloc[:MAX_ROWS]
+        numbers = context.suspects.verdict.is_regression
+        bench = make_bench(rows, shown, numbers=numbers) if len(shown) else None
         return {
-            "n_suspects": len(context.suspects),
-            "has_probability": "p_wrong" in shown and bool(shown["p_wrong"].notna().any()),
+            "n_suspects": len(context.suspects.table),
+            "has_probability": bool(shown["p_wrong"].notna().any()),
             "table": _table(shown, rows, undecided=bench is not None),
             "bench": bench,
             "command": _command(rows, context.file, context.reading),
@@ -82,12 +83,12 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
             rows.names(places) if known else text_column(rows.name, suspects.index),
             *(rows.images(places) if known else []),
             *([_decisions(len(suspects))] if undecided else []),
-            *([probability_column("p wrong", suspects["p_wrong"])] if "p_wrong" in suspects else []),
+            probability_column("p wrong", suspects["p_wrong"]),
             number_column("suspicion", suspects["suspicion"], decimals=2),
             any_column(rows.label, suspects["label"], choice=True),
             any_column("suggested", suspects["suggested"], choice=True),
             *([number_column("agreement", suspects["agreement"])] if "agreement" in suspects else []),
-            *rows.values(suspects["value"], suspects["stderr"]),
+            *(rows.values(suspects["value"], suspects["stderr"]) if "value" in suspects else []),
             *(rows.owners(places) if known else []),
             *(rows.features(places) if known else []),
             extra(_neighbours(suspects["neighbours"], rows)),

@@ -59,7 +59,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.audit.label_noise_models import judge_labels, judge_numbers
+from localshapley.audit.label_noise_models import score_labels, score_numbers
 
 N_ROWS = 1000
 TABLES = ("precisions", "probabilities", "numbers")
@@ -202,7 +202,7 @@ def run(
     X, y = X[rows], np.unique(y[rows], return_inverse=True)[1]
     y, wrong = flipped(X, y, kind, rate, rng)
     about = {"data": name, "flips": kind, "rate": rate, "seed": seed}
-    judged = judge_labels(X, y, seed=seed)
+    judged = score_labels(X, y, seed=seed)
     assert judged is not None
     found = []
     others = rankings(X, y, seed, values) if rivals else ()
@@ -340,7 +340,7 @@ def wrong_numbers(seeds: range) -> None:
         shift = rng.choice([-1, 1], len(where)) * rng.uniform(1, 3, len(where)) * y.std()
         y[where] = other if kind == "other" else y[where] + shift
         wrong = np.isin(np.arange(len(y)), where)
-        judged = judge_numbers(X, y, seed=seed)
+        judged = score_numbers(X, y, seed=seed)
         assert judged is not None
         forest = RandomForestRegressor(300, min_samples_leaf=3, max_features=1 / 3, random_state=seed)
         folds = list(KFold(5, shuffle=True, random_state=seed).split(X))
@@ -371,7 +371,7 @@ def right_numbers(seeds: range) -> None:
         rng = np.random.default_rng([seed, n, width])
         X, y = drawn_numbers(name, n, width, rng) if width else table_of_numbers(name, seed)
         rows = rng.permutation(len(y))[:n]
-        judged = judge_numbers(X[rows], y[rows].astype(float), seed=seed)
+        judged = score_numbers(X[rows], y[rows].astype(float), seed=seed)
         assert judged is not None
         listed, (about, low, _) = int((judged.p_wrong > 0.5).sum()), judged.n_wrong
         lines.append({"data": name, "listed": listed, "runs with some": float(listed > 0),
@@ -429,7 +429,7 @@ def outcomes_of_chance(seeds: range) -> None:
 def cautioned(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, float]:
     """What is listed, and whether a caution of `tasks.verdict` speaks of chance."""
     v = ls.value(X, y, model="knn", cv=5, seed=seed, progress=False)
-    found = ls.tasks.suspects(v, y, X=X, seed=seed)
+    found = ls.audit.label_errors(X, y, values=v, seed=seed).table
     all_rows, surest, by_chance = found.attrs["differ"] or (np.nan,) * 3
     caution = any("outcomes of chance" in caution for caution in ls.tasks.verdict(v, y, found).cautions)
     listed = {"listed": len(found) / len(y), "p_wrong > 0.9": (found["p_wrong"] > 0.9).mean() if len(found) else 0.0}

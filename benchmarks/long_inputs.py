@@ -59,9 +59,9 @@ def main() -> None:
         step("load", lambda: ls.load(kept))
         step("report", lambda: write_report(page, v, X, y=y))
         print(f"  the file has {kept.stat().st_size / 1e6:.1f} MB, the page {page.stat().st_size / 1e6:.2f} MB")
-    step("suspects, by value", lambda: ls.tasks.suspects(v, y))
+    step("suspects, by value", lambda: ls.audit.label_errors(None, y, values=v).table)
     if not arguments.by_value:
-        found = step("suspects, with X", lambda: ls.tasks.suspects(v, y, X=X))
+        found = step("suspects, with X", lambda: ls.audit.label_errors(X, y, values=v).table)
         print(f"  {len(found):,} labels look wrong")
 
 

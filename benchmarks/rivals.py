@@ -156,7 +156,7 @@ def labels() -> tuple[str, list[Line]]:
 
         def suspects(model: Any = model) -> Any:
             v = ls.value(X, y, model=model, cv=5, progress=False)
-            return v, ls.tasks.suspects(v, y, X=X, n=100)
+            return v, ls.audit.label_errors(X, y, values=v, n=100).table
 
         seconds, (v, table) = timed(suspects, repeats=1)
         who = f"{OURS}, {type(model).__name__}"

@@ -98,7 +98,7 @@ def scores(
     ours = values(tol=0.1)
     with warnings.catch_warnings():  # that so many labels are suspected: so many are wrong here
         warnings.simplefilter("ignore", ls.LocalShapleyWarning)
-        ranked = ls.tasks.suspects(ours, y, X=X, n=len(y)).index
+        ranked = ls.audit.label_errors(X, y, values=ours, n=len(y)).table.index
     found = {"flipped": is_wrong, "LSMR-A": -ours.values}
     order = np.empty(len(y))
     order[np.asarray(ranked)] = np.arange(len(y))[::-1]

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import audit, comparators, datasets, methods, models, report, scoring, stopping, supports, tasks, theory
+    from localshapley import (
+        audit,
+        comparators,
+        datasets,
+        methods,
+        models,
+        report,
+        scoring,
+        stopping,
+        supports,
+        tasks,
+        theory,
+    )
     from localshapley.api import shapley, value
     from localshapley.clean import CleanClassifier, CleanRegressor
     from localshapley.engine.score_store import Store

@@ -17,9 +17,8 @@ from localshapley.audit.label_noise_models import noise_scores
 from localshapley.errors import InvalidArgumentError
 
 try:
-    from opendataval.dataval.api import DataEvaluator, ModelMixin
-
     import torch
+    from opendataval.dataval.api import DataEvaluator, ModelMixin
 except ImportError as error:  # pragma: no cover
     raise ImportError(
         f"localshapley.opendataval needs OpenDataVal and what it imports ({error}): pip install --no-deps opendataval"

@@ -3,9 +3,9 @@
 Nothing here values rows: values are an extra column of some lists, where there are any.
 """
 
+from localshapley.audit.apply_decisions import Applied, apply, contents
 from localshapley.audit.base import RowValues
 from localshapley.audit.copies import Copies, copies
-from localshapley.audit.decisions import Applied, apply, contents
 from localshapley.audit.label_errors import LabelErrors, label_errors
 from localshapley.audit.mending import Mending, ScoreChange, mending, worth_mending
 from localshapley.audit.verdict import Verdict

@@ -131,7 +131,7 @@ def label_errors(
     [4, 8, 0, 5, 3]
     >>> found.verdict
     about 13 (4 to 30) of 105 labels look wrong
-    10 of 105 rows are listed (10 %)
+    10 of 105 rows are suspected (10 %)
       by class  4 of 36 labelled 0 (11 %), 3 of 36 labelled 1 (8 %), 3 of 33 labelled 2 (9 %)
     """
     X, labels, names = _in_one_order(X, y, values)
@@ -147,12 +147,14 @@ def label_errors(
     scores = None if X is None else noise_scores(X, labels, regression=regression, seed=seed, progress=progress)
     if scores is not None:
         suspicion, is_wrong = scores.suspicion, scores.p_wrong > 0.5
+        beyond_doubt = is_wrong
     elif values is not None and harmful is not None:
         suspicion, is_wrong = -_in_deviations(values.values), harmful
         if X is not None and not regression:
             with showing(progress):
                 shares = _agreement(labels, _neighbours(X, values, n_neighbours))
             suspicion, is_wrong = suspicion - _in_deviations(shares), is_wrong & (shares < 0.5)
+        beyond_doubt = is_wrong & values.below_zero()  # cautions go by all errors, whichever the list goes by
     else:
         raise InvalidArgumentError(
             f"X and y are too small to learn from: {len(labels)} rows, and twenty are needed, with two classes of five "
@@ -173,7 +175,7 @@ def label_errors(
         "neighbours": [names[rows].tolist() for rows in against],
     }
     listed = pd.DataFrame(columns, index=names[order])
-    verdict = make_verdict(labels, order, scores, is_wrong, values, regression=regression)
+    verdict = make_verdict(labels, order, scores, beyond_doubt, values, regression=regression)
     for caution in verdict.cautions:
         warn(caution)
     return LabelErrors(listed, verdict, preparation)

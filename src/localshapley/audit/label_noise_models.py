@@ -129,7 +129,9 @@ def score_numbers(X: Any, y: Floats, *, seed: int = 0, progress: ProgressSetting
         return _in_any_order(X, y, lambda X, y, same: _score_numbers(X, y, same, seed, bar))
 
 
-def _in_any_order(X: Any, y: AnyArray, score: Callable[[Any, AnyArray, Ints], NoiseScores | None]) -> NoiseScores | None:
+def _in_any_order(
+    X: Any, y: AnyArray, score: Callable[[Any, AnyArray, Ints], NoiseScores | None]
+) -> NoiseScores | None:
     """Score standardised rows in the order of their digests, so that each is judged alike wherever it is in the table.
 
     They are rounded, as the last digits of a mean depend on the order in which it is summed up. Columns are put into an

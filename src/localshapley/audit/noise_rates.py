@@ -29,8 +29,8 @@ COUNTED_SHARE = 0.4
 PRIOR_ROWS = 10
 """The rates at which one label is taken for another are drawn to the common rate as if by this many rows."""
 WRONG_BEYOND_CHANCE = 0.65
-"""Labels may be outcomes of chance if the labels of the surest rows differ from the prediction no more often than this
-point between two shares, on a logarithmic scale: from what chance would bring (0) to the share among all rows (1), which
+"""Labels may be outcomes of chance if those of the surest rows differ from the prediction no more often than at this
+point between two shares, on a logarithmic scale: what chance would bring (0), and the share among all rows (1), which
 wrong labels would bring."""
 N_QUANTILES = 2_000
 """Points by which a distribution of log odds is described."""
@@ -173,5 +173,3 @@ def _interval(share: float, anywhere: float, right: Floats) -> tuple[float, floa
         return float(optimize.brentq(lambda at: _log_likelihood(at, anywhere, right) - least, outermost, share))
 
     return end(0.0), end(1.0)
-
-

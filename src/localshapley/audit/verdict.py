@@ -51,13 +51,13 @@ class Verdict:
 
     Attributes
     ----------
-    n_rows, n_listed : int
+    n_rows, n_suspects : int
         All rows, and those on the list.
     n_wrong : tuple of float or None
         Estimated number of wrong labels, listed or not, and the ends of its 95 % interval; None where the label-noise
         models can learn nothing, or the table is too small for them.
     by_class : DataFrame or None
-        For each label `rows`, `listed` and `share`, most listed first; None where numbers take the place of labels.
+        For each label `rows`, `suspects` and `share`, most suspects first; None where numbers take the place of labels.
     cautions : list of str
         Reasons to doubt the list: more than a fifth of all rows, or a third of a class, are probably wrong; labels may
         be outcomes of chance, as those of the rows that the models are surest of hardly differ more often from what is
@@ -77,7 +77,7 @@ class Verdict:
     """
 
     n_rows: int
-    n_listed: int
+    n_suspects: int
     n_wrong: tuple[float, float, float] | None
     by_class: pd.DataFrame | None
     cautions: list[str]
@@ -88,10 +88,10 @@ class Verdict:
 
     @property
     def classes(self) -> str:
-        """The listed rows by class, in words."""
-        if self.by_class is None or not self.n_listed:
+        """The suspects by class, in words."""
+        if self.by_class is None or not self.n_suspects:
             return ""
-        some = self.by_class[self.by_class["listed"] > 0]
+        some = self.by_class[self.by_class["suspects"] > 0]
         words = [
             f"{s:,} of {n:,} labelled {label!r} ({100 * share:.0f} %)"
             for label, n, s, share in _lines(some[:MAX_CLASSES])
@@ -107,9 +107,9 @@ class Verdict:
         return f"about {about:,} ({low:,} to {high:,}) of {self.n_rows:,} labels look wrong"
 
     def __repr__(self) -> str:
-        share = self.n_listed / self.n_rows
+        share = self.n_suspects / self.n_rows
         lines = [self.number] if self.number else []
-        lines += [f"{self.n_listed:,} of {self.n_rows:,} rows are listed ({100 * share:.0f} %)"]
+        lines += [f"{self.n_suspects:,} of {self.n_rows:,} rows are suspected ({100 * share:.0f} %)"]
         lines += [f"  by class  {self.classes}"] if self.classes else []
         lines += [f"  model     {self.skill}"] if self.skill is not None else []
         return "\n".join(lines + [f"  caution   {caution}" for caution in self.cautions])
@@ -146,7 +146,7 @@ def make_verdict(
     cautions = _cautions(skill, len(labels), len(sure), differ, None if regression else _by_class(labels, sure))
     return Verdict(
         n_rows=len(labels),
-        n_listed=len(order),
+        n_suspects=len(order),
         n_wrong=n_wrong if is_learnt else None,
         by_class=None if regression else _by_class(labels, order),
         cautions=[*([] if is_learnt else [NOT_LEARNT]), *cautions],
@@ -159,9 +159,9 @@ def make_verdict(
 
 def _by_class(labels: AnyArray, listed: Ints) -> pd.DataFrame:
     rows = pd.Series(labels).value_counts()
-    listed_rows = pd.Series(labels[listed]).value_counts().reindex(rows.index, fill_value=0)
-    table = pd.DataFrame({"rows": rows, "listed": listed_rows, "share": listed_rows / rows}).rename_axis("label")
-    return table.sort_values(["listed", "rows"], ascending=False, kind="stable")
+    suspects = pd.Series(labels[listed]).value_counts().reindex(rows.index, fill_value=0)
+    table = pd.DataFrame({"rows": rows, "suspects": suspects, "share": suspects / rows}).rename_axis("label")
+    return table.sort_values(["suspects", "rows"], ascending=False, kind="stable")
 
 
 def _sum_of_values(values: RowValues, rows: Ints) -> tuple[float, float]:
@@ -194,9 +194,9 @@ def _cautions(
         return
     if chance and differ is not None and n_wrong > FEW and may_be_chance(*differ):
         yield (
-            f"all labels may be right. The label-noise models predict {100 * (1 - differ[0]):.0f} % of them; if labels were "
-            f"outcomes of chance, {100 * differ[2]:.0f} % of those that they are surest of would be others "
-            f"than predicted, and {100 * differ[1]:.0f} % are. {chance}"
+            f"all labels may be right. The label-noise models predict {100 * (1 - differ[0]):.0f} % of them; if labels "
+            f"were outcomes of chance, {100 * differ[2]:.0f} % of those that they are surest of would be others than "
+            f"predicted, and {100 * differ[1]:.0f} % are. {chance}"
         )
     elif chance and differ is None and skill is not None and _is_large(n_wrong, n_rows, skill):
         yield (
@@ -211,7 +211,11 @@ def _cautions(
 def _is_large(n_wrong: int, n_rows: int, skill: Skill) -> bool:
     """Whether more labels look wrong than a model of this accuracy can tell from chance, if it can tell anything."""
     known = skill.score == "accuracy" and not skill.is_near_chance  # else another caution says it
-    return n_rows >= MIN_ROWS and known and n_wrong / n_rows > max(MAX_CHANCE_SHARE, MAX_SHARE_OF_LEAD * (skill.model - skill.guess))
+    return (
+        n_rows >= MIN_ROWS
+        and known
+        and n_wrong / n_rows > max(MAX_CHANCE_SHARE, MAX_SHARE_OF_LEAD * (skill.model - skill.guess))
+    )
 
 
 def _may_have_an_order(labels: pd.Index) -> bool:
@@ -230,5 +234,5 @@ def _caution_of_class(by_class: pd.DataFrame) -> Iterator[str]:
 
 
 def _lines(table: pd.DataFrame) -> Iterator[tuple[Any, int, int, float]]:
-    columns = (table.index.tolist(), table["rows"], table["listed"], table["share"])
+    columns = (table.index.tolist(), table["rows"], table["suspects"], table["share"])
     return zip(*columns, strict=True)

@@ -116,7 +116,7 @@ def worth(
 
     By default (`check` is None) it is measured for tables that are not large.
     """
-    n_rows, n_listed = found.verdict.n_rows, found.verdict.n_listed
+    n_rows, n_listed = found.verdict.n_rows, found.verdict.n_suspects
     if check is False or not n_listed:
         return None
     try:

@@ -18,8 +18,8 @@ from localshapley.io.tables import OF_TABLE, write_table
 if TYPE_CHECKING:
     import pandas as pd
 
-    from localshapley.cli.data import Data
     from localshapley.audit import Verdict
+    from localshapley.cli.data import Data
 
 
 @takes_groups
@@ -127,7 +127,7 @@ def _write_report(path: Path, run: Run, data: Data, valuation: ls.Valuation, **p
 def as_document(verdict: Verdict) -> dict[str, Any]:
     """A verdict for a document."""
     return {
-        "n_suspects": verdict.n_listed,
+        "n_suspects": verdict.n_suspects,
         "n_wrong": None
         if verdict.n_wrong is None
         else dict(zip(("about", "low", "high"), verdict.n_wrong, strict=True)),

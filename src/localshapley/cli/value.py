@@ -191,9 +191,7 @@ def _write_report(
     return [] if copies is None else lines_on_copies(copies, valuation.notes)
 
 
-def _mending(
-    run: Run, files: Files, data: Data, suspects: LabelErrors, output: Output
-) -> Mending | None:
+def _mending(run: Run, files: Files, data: Data, suspects: LabelErrors, output: Output) -> Mending | None:
     """What acting on the suspects is worth, where curves are drawn."""
     check = False if files.curves is None and len(data.y) > CURVE_ROWS else files.curves
     given = partial(of_run, run, data, None)

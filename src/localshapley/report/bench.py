@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
-from localshapley.audit.decisions import COLUMNS, contents_text
+from localshapley.audit.apply_decisions import COLUMNS, contents_text
 from localshapley.data.preparing import prepare
 from localshapley.data.row_digests import digest_cells
 from localshapley.errors import LocalShapleyError

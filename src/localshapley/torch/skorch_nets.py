@@ -93,7 +93,8 @@ class Made:
 
 def _with_logarithm(module: Any) -> Any:
     """A module that gives logarithms of probabilities, which are logits, as skorch takes them for this loss."""
-    from localshapley.torch.batched_networks import Logarithm
     from torch import nn
+
+    from localshapley.torch.batched_networks import Logarithm
 
     return nn.Sequential(module, Logarithm())

@@ -39,7 +39,7 @@ class Findings(Section):
             "n_hurt": n_hurt,
             "n_below": int((v.values < 0).sum()),
             "n_sure": None if v.spread_tests is None else n_sure(v)[0],
-            "n_suspects": None if judged is None else judged.n_listed,
+            "n_suspects": None if judged is None else judged.n_suspects,
             "n_wrong": None if judged is None or judged.n_wrong is None else [round(n) for n in judged.n_wrong],
             "what": "numbers" if numbers else "labels",
             "harm": _harm(judged),
@@ -116,14 +116,14 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
         about, low, high = (f"{round(n):,}" for n in judged.n_wrong)
         yield (
             f"About {about} ({low} to {high}) of {judged.n_rows:,} {what}s{target} look wrong. "
-            f"{judged.n_listed:,} are listed below, the surest first."
+            f"{judged.n_suspects:,} are listed below, the surest first."
         )
-    elif judged is not None and judged.n_listed:
+    elif judged is not None and judged.n_suspects:
         assert context.suspects is not None
         listed = context.suspects.table
         agree = listed["agreement"].median() if "agreement" in listed else 1.0
         outvoted = ", and most rows like them have another label" if agree < 0.5 else ""
-        yield f"{judged.n_listed:,} of {judged.n_rows:,} {what}s{target} look wrong: these rows do harm{outvoted}."
+        yield f"{judged.n_suspects:,} of {judged.n_rows:,} {what}s{target} look wrong: these rows do harm{outvoted}."
     elif judged is not None:
         yield f"No {what}{target} looks wrong."
     if v.skill is not None:
@@ -135,7 +135,7 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
                 "Do not read that change as a gain, because of the caution above: a model that only predicts the most "
                 "frequent label more often may score higher, too."
             )
-    elif judged is not None and judged.n_listed and judged.harm is not None:
+    elif judged is not None and judged.n_suspects and judged.harm is not None:
         yield _estimated(judged, judged.harm, v)
     if judged is None:
         yield f"{n_hurt:,} of {len(v.values):,} {v.unit}s have a value below zero beyond doubt."
@@ -174,9 +174,9 @@ def _estimated(judged: Verdict, harm: float, v: Valuation) -> str:
     each = f"{harm / len(v.support_sizes):.3g} per test row"
     return (
         f"An estimate of what mending could bring: the values of the suspected rows add up to {harm:.4g}{error} "
-        f"({text(v.score)}, summed over {len(v.support_sizes):,} test rows), or {each}. That is the mean effect of these rows "
-        "over training sets of all sizes. Among many good rows they do less harm, so expect a smaller gain; training "
-        "again without them measures it."
+        f"({text(v.score)}, summed over {len(v.support_sizes):,} test rows), or {each}. That is the mean effect of "
+        "these rows over training sets of all sizes. Among many good rows they do less harm, so expect a smaller gain; "
+        "training again without them measures it."
     )
 
 
@@ -186,7 +186,7 @@ def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit:
         return
     if judged.cautions:
         yield "Do not change labels by this list alone. See by hand whether the first twenty are wrong; stop if not."
-    if not judged.n_listed:
+    if not judged.n_suspects:
         still = f" The {n_hurt:,} rows that hurt may still be unusual or measured wrongly." if n_hurt else ""
         yield f"There is no label to mend.{still}"
         return
@@ -205,13 +205,13 @@ def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit:
 
 def _classes(judged: Verdict) -> Table | None:
     table = judged.by_class
-    if table is None or not judged.n_listed:
+    if table is None or not judged.n_suspects:
         return None
     table = table.iloc[:MAX_CLASSES]
     return as_table(
         [
             text_column("label", table.index),
-            number_column("suspected", table["listed"]),
+            number_column("suspected", table["suspects"]),
             number_column("rows", table["rows"]),
             number_column("share in %", 100 * table["share"], decimals=1),
         ]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.audit.decisions import WORDS
+from localshapley.audit.apply_decisions import WORDS
 from localshapley.report.bench import make_bench
 from localshapley.report.html_tables import (
     Column,
@@ -48,7 +48,7 @@ class SuspectList(Section):
         bench = make_bench(rows, shown, numbers=numbers) if len(shown) else None
         return {
             "n_suspects": len(context.suspects.table),
-            "has_probability": bool(shown["p_wrong"].notna().any()),
+            "has_probability": "p_wrong" in shown and bool(shown["p_wrong"].notna().any()),
             "table": _table(shown, rows, undecided=bench is not None),
             "bench": bench,
             "command": _command(rows, context.file, context.reading),
@@ -83,7 +83,7 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
             rows.names(places) if known else text_column(rows.name, suspects.index),
             *(rows.images(places) if known else []),
             *([_decisions(len(suspects))] if undecided else []),
-            probability_column("p wrong", suspects["p_wrong"]),
+            *([probability_column("p wrong", suspects["p_wrong"])] if "p_wrong" in suspects else []),
             number_column("suspicion", suspects["suspicion"], decimals=2),
             any_column(rows.label, suspects["label"], choice=True),
             any_column("suggested", suspects["suggested"], choice=True),

@@ -41,13 +41,12 @@ def trial(model: Any, distance: float, flipped: float, seed: int) -> list[float]
     wrong = rng.choice(N_ROWS, int(flipped * N_ROWS), replace=False)
     y[wrong] = 1 - y[wrong]
     X_clean, y_clean = clouds(N_CLEAN, distance, rng)
-    v = ls.value(X, y, model=model, cv=5, seed=seed, progress=False)
-    found = audit.label_errors(X, y, values=v, n=SHARE, progress=False).table
+    found = ls.audit.label_errors(X, y, n=SHARE, progress=False).table
     kept = np.setdiff1d(np.arange(N_ROWS), found.index)
     before, after = (clone(model).fit(X[rows], y[rows]).score(X_clean, y_clean) for rows in (slice(None), kept))
     measured = [
-        audit.mending(v, found, X, y, model=model, cv=5, seed=seed),
-        audit.worth_mending(X, y, model=model, cv=5, n=SHARE, seed=seed),
+        ls.audit.mending(X, y, found, model=model, cv=5, seed=seed),
+        ls.audit.worth_mending(X, y, model=model, cv=5, n=SHARE, seed=seed),
     ]
     intervals = [m.gains["dropped"] for m in measured]
     sure = [100.0 * (low > 0 or high < 0) for _, low, high in intervals]

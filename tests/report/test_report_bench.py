@@ -439,9 +439,7 @@ class TestData:
         v, found = make_suspects()
         found = errors_of(v, found, TABLE["kind"])
         some = self.bench(v, TABLE[["dose"]], y=TABLE["kind"], suspects=found)
-        whole = self.bench(
-            v, TABLE[["dose"]], y=TABLE["kind"], suspects=found, table=TABLE
-        )
+        whole = self.bench(v, TABLE[["dose"]], y=TABLE["kind"], suspects=found, table=TABLE)
         hidden = self.bench(v, y=TABLE["kind"], suspects=found, table=TABLE)
         assert [row[3] for row in whole["suspects"]] == [row[3] for row in hidden["suspects"]]
         assert [row[3] for row in whole["suspects"]] == [
@@ -451,9 +449,7 @@ class TestData:
         assert [name for name, _ in whole["columns"]] == ["dose", "note", "ward"]
         assert hidden["columns"] == []
         with pytest.raises(ls.errors.InvalidArgumentError, match="table must hold each valued row once"):
-            self.bench(
-                v, TABLE[["dose"]], y=TABLE["kind"], suspects=found, table=TABLE[:9]
-            )
+            self.bench(v, TABLE[["dose"]], y=TABLE["kind"], suspects=found, table=TABLE[:9])
 
     def test_rows_without_names_of_their_own_are_only_listed(self):
         v, _ = make_suspects()

@@ -27,7 +27,7 @@ def test_all_parts_are_there_when_given_and_none_when_not(exact, iris):
     assert not optional & set(little.ids)
     assert {"findings", "values", "extremes", "rows", "how", "cost", "supports", "limits"} <= set(little.ids)
     parts = {
-        "suspects": errors_of(v, suspects_of(v)),
+        "suspects": errors_of(v, suspects_of(v), iris.y),
         "curves": CURVES,
         "owners": OWNERS,
         "gap": gap_of(v),

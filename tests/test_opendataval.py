@@ -128,5 +128,5 @@ def test_folds_take_the_place_of_validation_rows(evaluator, iris):
 
 
 def test_other_words_are_refused(evaluator):
-    with pytest.raises(ls.InvalidArgumentError, match="by must be 'values' or 'suspects', got 'loo'"):
+    with pytest.raises(ls.InvalidArgumentError, match="by must be 'values' or 'label_errors', got 'loo'"):
         evaluator(by="loo")

@@ -121,7 +121,11 @@ def test_whole_numbers_may_have_an_exponent(answer, command, table):
 
 def test_no_more_rows_are_offered_than_there_are(command, table, tmp_path):
     table[4:10].to_csv(tmp_path / "t.csv", index=False)
-    assert "-n 6 lists the 6 most suspicious" in command("suspects", *WHERE).stdout
+    few = command("suspects", *WHERE)
+    assert few.status == 2
+    assert "too small to learn from: 6 rows" in few.stderr
+    assert command("value", *WHERE, "--out", "v.parquet").status == 0
+    assert "-n 6 lists the 6 most suspicious" in command("suspects", *WHERE, "--values", "v.parquet").stdout
 
 
 def test_what_a_store_keeps_is_said_when_the_run_starts(command, table):

@@ -182,12 +182,11 @@ def test_names_that_are_cut_keep_both_ends_and_have_the_number_of_their_row(exac
     heads = [column["name"] for column in listed["table"]["columns"]]
     assert [head[-6:] for head in heads if head.startswith("a_long_")] == [f"name_{i}" for i in range(len(columns))]
     near = listed["table"]["rows"][0][heads.index("neighbours against")]
-    places = [n - 1 - paths.get_loc(name) for name in found["neighbours"].iloc[0]]
+    places = [n - 1 - paths.get_loc(name) for name in found.table["neighbours"].iloc[0]]
     assert [int(number) for number in re.findall(r"\(row\xa0(\d+)\)", near)] == places
     shown = [line[0] for line in listed["table"]["rows"]]
     assert [name.partition(" ")[0][-12:] for name in shown] == [path[-12:] for path in found.table.index]
     assert set(shown) <= set(listed["bench"]["names"])
-    assert [suspect[0] for suspect in listed["bench"]["suspects"]] == list(
-        found.table.index
-    )  # decisions have whole names
+    whole = [suspect[0] for suspect in listed["bench"]["suspects"]]  # decisions have whole names
+    assert whole == list(found.table.index)
     assert len({line[0] for line in sections["rows"]["table"]["rows"]}) == n

@@ -27,7 +27,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.data.test_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import Bundles
 from localshapley.valuation.intervals import beyond_doubt
 
 SIZES = (20, 50, 200, 1000)

@@ -1,4 +1,4 @@
-"""Limits shared by all tests, and one line at the end about what was not run."""
+"""Settings shared by all tests, and one line at the end about what was not run."""
 
 from __future__ import annotations
 

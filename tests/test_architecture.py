@@ -22,7 +22,7 @@ ROOMS = [
     data datasets
     search
     supports
-    games coalitions
+    coalitions
     sampling scoring stopping theory
     models torch
     methods

@@ -7,7 +7,7 @@ from sklearn.model_selection import RepeatedKFold
 from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsClassifier
 
 import localshapley as ls
-from localshapley.data.test_blocks import MOST, Bundles
+from localshapley.coalitions.jackknife_blocks import MOST, Bundles
 
 NEAR = ls.supports.Nearest(6)
 

@@ -31,7 +31,7 @@ from localshapley.models.dispatch import _HOME
 from localshapley.models.fixed_trees import FixedTrainer
 from localshapley.runtime.compiling import _Listener
 
-TRAINERS = {getattr(import_module(f"localshapley.models.{module}"), name) for module, name in _HOME.values()}
+TRAINERS = {getattr(import_module(f"localshapley.{module}"), name) for module, name in _HOME.values()}
 CALLERS = (Enumeration, PivotRun, Rounds, SampleRun, FixedTrainer, BoostedTrainer, *TRAINERS)
 
 

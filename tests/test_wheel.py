@@ -93,11 +93,11 @@ def test_the_command_line_and_the_report(installed):
     assert installed("localshapley", "--version") == f"localshapley {ls.__version__}\n"
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     commands = [shlex.split(line, comments=True) for line in lines if line.startswith("localshapley ")]
-    assert [words[1] for words in commands] == ["datasets", "suspects", "value"]
+    assert [words[1] for words in commands] == ["value", "select", "suspects"]  # of the table of the first example
     for words in commands:
         assert installed(*words)
     page = (installed.folder / "report.html").read_text(encoding="utf-8")
     templates = ROOT / "src" / "localshapley" / "report" / "templates"
     for name in ("style.css", "script.js", "bench.js"):
         assert (templates / name).read_text(encoding="utf-8").splitlines()[-1] in page
-    assert (installed.folder / "values.parquet").stat().st_size > 0
+    assert (installed.folder / "chosen.csv").stat().st_size > 0

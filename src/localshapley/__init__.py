@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from localshapley.api import shapley, value
     from localshapley.clean import CleanClassifier, CleanRegressor
+    from localshapley.coalitions.games import SupportGraph
     from localshapley.engine.score_store import Store
     from localshapley.engine.store_file import StoreError
     from localshapley.errors import (
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         TooLargeError,
         TrainingError,
     )
-    from localshapley.games import SupportGraph
     from localshapley.locality import LocalityGap, locality_gap
     from localshapley.nodes import locality_gap_nodes, value_nodes
     from localshapley.planning import Plan, plan
@@ -57,7 +57,7 @@ _HOME = {
     "Selection": "selection",
     "Store": "engine.score_store",
     "StoreError": "engine.store_file",
-    "SupportGraph": "games",
+    "SupportGraph": "coalitions.games",
     "TooLargeError": "errors",
     "TrainingError": "errors",
     "Valuation": "valuation",

@@ -8,7 +8,7 @@ from typing import Any
 
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
-from localshapley.locality.growing import build_large_enough
+from localshapley.locality.growing import grow_support
 from localshapley.methods import Method
 from localshapley.models.estimator_checks import unseeded
 from localshapley.models.trainer import Trainer
@@ -16,7 +16,7 @@ from localshapley.models.utility import Utility
 from localshapley.parameters import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
-from localshapley.question import D, Game, Question, Table
+from localshapley.question import AUTO, D, Game, Question, Table
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.runtime.compiling import Stopwatch
 from localshapley.runtime.progress import ProgressSetting
@@ -90,7 +90,7 @@ def _mean_over_seeds(question: Question[Table], seeds: int) -> Valuation:
 
 def _valued(question: Question[Table], seeds: int | None = None) -> Valuation:
     """Value with one seed, which may be one of several."""
-    problem, limits = build_large_enough(question)
+    problem, limits = grow_support(question) if question.support == AUTO else (build_problem(question), question.limits)
     assert isinstance(problem, RowsProblem)
     if seeds is not None:
         problem.check_seeds(seeds)

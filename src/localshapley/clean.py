@@ -21,16 +21,16 @@ from localshapley.data.indexes import check_order
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.models.dispatch import find_named
 from localshapley.models.estimator_checks import check_estimator, final_step, seeded, takes_missing
-from localshapley.models.model import Model
 from localshapley.models.named_models import named
 from localshapley.models.pipelines import peel
+from localshapley.models.trainer import Model
 from localshapley.parameters import documented
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.valuation import Valuation
 
 ACTIONS = ("drop", "weight")
 VALUING = ("support", "budget", "tol", "max_seconds", "n_jobs", "progress")
-"""Limits that are arguments of `value`."""
+"""Settings that are arguments of `value`."""
 
 
 def _has(name: str) -> Any:

@@ -11,9 +11,10 @@ from scipy import sparse
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
 from localshapley.locality.gap import LocalityGap, measure_gap
-from localshapley.locality.growing import build_large_enough
+from localshapley.locality.growing import grow_support
 from localshapley.methods import Method
 from localshapley.parameters import documented
+from localshapley.problem.build import build_problem
 from localshapley.problem.graph_nodes import NodesProblem
 from localshapley.question import AUTO, Nodes, Question
 from localshapley.runtime.progress import ProgressSetting
@@ -68,7 +69,7 @@ def value_nodes(
     train, test : arrays of node numbers, or masks of shape (n_nodes,)
         Nodes that are valued, and nodes on which networks are scored.
     model : `localshapley.models.GCN`, `GraphSAGE` or `GIN`, optional
-        Limits of the network; ``GCN()`` by default.
+        Settings of the network; ``GCN()`` by default.
     support : `localshapley.supports` object or "auto", optional
         Which training nodes can matter to a node; ``supports.Hops(2)`` by default. With ``"auto"`` hops are added until
         the values are nearly global, as in `locality_gap_nodes`, or `budget` allows no more: a note says what gap
@@ -104,7 +105,8 @@ def value_nodes(
             f"support='auto' needs games='test', got games={games!r}: there more hops would also be more test nodes in "
             "each game. Give supports.Hops(n)."
         )
-    problem, limits = build_large_enough(Question.of(Nodes, locals()))
+    question = Question.of(Nodes, locals())
+    problem, limits = grow_support(question) if support == AUTO else (build_problem(question), question.limits)
     assert isinstance(problem, NodesProblem)
     found, reach = solve(problem, limits, store), problem.reach
     by_test = None if found.per_test is None else sparse.csr_array(problem.scored.T @ found.per_test)

@@ -14,12 +14,13 @@ from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import Forecast, until_target, what_is_faster
 from localshapley.engine.run_store import StoreSetting
 from localshapley.formatting import duration, in_words, kinds
-from localshapley.locality.growing import build_large_enough
+from localshapley.locality.growing import grow_support
 from localshapley.methods import Method
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.notes import Note
 from localshapley.parameters import documented
-from localshapley.question import Question, Table
+from localshapley.problem.build import build_problem
+from localshapley.question import AUTO, Question, Table
 from localshapley.runtime.compiling import announcing_compilation
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
@@ -210,7 +211,8 @@ def plan(
     (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
     question, of_seeds = Question.of(Table, locals(), in_parts=True, store=None), list[Note]()
-    problem, limits = build_large_enough(question if seeds is None else of_one_seed(question, seeds))
+    question = question if seeds is None else of_one_seed(question, seeds)
+    problem, limits = grow_support(question) if support == AUTO else (build_problem(question), question.limits)
     if seeds is not None:
         problem.check_seeds(seeds)
         of_seeds.append(Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))

@@ -16,7 +16,7 @@ from scipy.optimize import bisect
 from scipy.stats import rankdata
 
 from localshapley.arrays import Floats, Singles, relative
-from localshapley.data.test_blocks import HARDLY
+from localshapley.coalitions.jackknife_blocks import HARDLY
 from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_flag, check_number, check_whole

@@ -10,13 +10,13 @@ from scipy import sparse
 from sklearn.base import is_classifier
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets, singles
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.columns import n_rows_of
 from localshapley.data.folds import continued
 from localshapley.data.rows import known_table
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods import Auto, Limits, Method
 from localshapley.methods.incremental import Enough, Known, Rest
 from localshapley.methods.limits import DEFAULT_TOL

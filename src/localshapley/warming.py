@@ -14,12 +14,12 @@ from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from localshapley.api import shapley, value
 from localshapley.arrays import AnyArray
 from localshapley.coalitions.batch import Coalitions
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.subsets import count_distinct
 from localshapley.comparators import knn_shapley, threshold_knn_shapley
 from localshapley.data.row_digests import FEW_CELLS, digest_cells
 from localshapley.engine.score_store import Store
 from localshapley.errors import unknown_name
-from localshapley.games import SupportGraph
 from localshapley.methods import Sample
 from localshapley.models.estimator import Estimator
 from localshapley.models.fixed_trees import Fixed

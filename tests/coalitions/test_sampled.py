@@ -124,7 +124,7 @@ def test_games_of_many_words_and_of_too_many(monkeypatch):
     for masks in (graph.masks, graph.masks[:0]):
         found = games_holding(np.array([3, 9], dtype=np.int32), 2, graph.arrays, masks, out)
         assert out[:found].tolist() == expected
-    monkeypatch.setattr("localshapley.games.MOST_WORDS", 503)
+    monkeypatch.setattr("localshapley.coalitions.games.MOST_WORDS", 503)
     assert ls.SupportGraph(supports).masks.shape == (0, 3)
 
 

@@ -393,7 +393,7 @@ def test_without_torch_the_extra_is_named(monkeypatch):
         if name != "torch":
             monkeypatch.delitem(sys.modules, name)
     for name in ("in_run_shapley", "in_run_values", "in_run_nodes"):
-        with pytest.raises(ls.InvalidArgumentError, match=rf"baselines\.{name} needs PyTorch: pip install"):
+        with pytest.raises(ls.InvalidArgumentError, match=rf"comparators\.{name} needs PyTorch: pip install"):
             getattr(ls.comparators, name)
 
 

@@ -426,7 +426,7 @@ class TestSwitches:
         pipeline = make_pipeline(StandardScaler(), KNeighborsClassifier(3))
         assert trainer_of(Estimator(pipeline), task()).training_notes == ()
         monkeypatch.setenv(SWITCH, "0")
-        assert trainer_of(pipeline, task()).note == ""
+        assert trainer_of(pipeline, task()).training_notes == ()
 
 
 PROGRAM = """

@@ -466,6 +466,7 @@ class TestRefusals:
     def test_what_does_not_fit_in_memory(self, monkeypatch):
         X, y, _, _ = many(60)
         monkeypatch.setattr("localshapley.runtime.memory.memory_size", lambda: 1000)
+        monkeypatch.setattr("localshapley.runtime.memory.LITTLE", 0)
         model = Fixed(RandomForestClassifier(3, random_state=0))
         assert ls.value(X, y, model=model, cv="oob").values.any()
         with pytest.raises(ls.TooLargeError, match=r"per_test=True .* pairs of rows would take"):

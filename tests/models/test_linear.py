@@ -378,7 +378,11 @@ class TestLasso:
         ids=repr,
     )
     def test_not_reproduced(self, model, reason):
-        assert pose(*DIABETES, model=model, support=ls.supports.Nearest(1)).trainer.note.endswith(f": {reason}.")
+        assert (
+            pose(*DIABETES, model=model, support=ls.supports.Nearest(1))
+            .trainer.training_notes[0]
+            .endswith(f": {reason}.")
+        )
 
 
 class TestLinearSVC:

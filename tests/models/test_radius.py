@@ -145,4 +145,4 @@ class TestOneClassFarAway:
 
 def test_other_settings_use_scikit_learn():
     trainer = pose(*IRIS, model=RadiusNeighborsClassifier(outlier_label=0), support=ls.supports.Nearest(3)).trainer
-    assert trainer.note.endswith("outlier_label=0.")
+    assert trainer.training_notes[0].endswith("outlier_label=0.")

@@ -16,7 +16,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 import localshapley as ls
 from localshapley.models import Task
-from localshapley.models.class_weights import class_weights
+from localshapley.models.compiled import class_weights
 from localshapley.models.forests import BaggingTrainer
 from localshapley.models.linear_models import RidgeClassifierTrainer
 from localshapley.models.trees import IS_1_9

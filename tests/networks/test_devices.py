@@ -10,7 +10,7 @@ import pytest
 from localshapley.models import Head, Network
 from localshapley.torch.heads import HeadTrainer
 from localshapley.torch.network import NetworkTrainer
-from tests.models.test_network import mlp, small_task, some_coalitions
+from tests.networks.test_network import mlp, small_task, some_coalitions
 
 torch = pytest.importorskip("torch")
 

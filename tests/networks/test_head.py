@@ -119,7 +119,7 @@ def test_batches_are_fits_one_by_one(hidden, score):
     head = Head(hidden, epochs=20, lr=0.05, device="cpu")
     batched = as_model(head, task.y)[0].trainer(task)
     assert isinstance(batched, HeadTrainer)
-    assert not batched.note
+    assert not batched.training_notes
     found, expected = batched.train(coalitions), Estimator(head).trainer(task).train(coalitions)
     np.testing.assert_allclose(found.scores, expected.scores, atol=1e-9)
     assert found.counts.trivial == expected.counts.trivial > 2

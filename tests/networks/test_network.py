@@ -148,7 +148,7 @@ def test_fit_is_the_same_training():
     coalitions = some_coalitions(task)
     found = as_model(network, task.y)[0].trainer(task)
     assert isinstance(found, NetworkTrainer)
-    assert not found.note
+    assert not found.training_notes
     for classes in (task.classes, None):
         plain = Estimator(network.set_params(classes=classes)).trainer(task)
         np.testing.assert_allclose(found.evaluate(coalitions), plain.evaluate(coalitions), atol=1e-12)

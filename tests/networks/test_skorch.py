@@ -20,7 +20,7 @@ from tests import naive_network  # noqa: E402
 
 
 class NeuralNet(BaseEstimator):
-    """Limits as skorch keeps them: those of a part are attributes with two underscores."""
+    """Settings as skorch keeps them: those of a part are attributes with two underscores."""
 
     def __init__(self, module, criterion, optimizer=torch.optim.SGD, lr=0.01, max_epochs=10, batch_size=128, **more):
         self.module, self.criterion, self.optimizer = module, criterion, optimizer

@@ -1,4 +1,4 @@
-"""Limits of the process, wanted by threads that overlap."""
+"""Settings of the process, wanted by threads that overlap."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ import localshapley as ls
 from localshapley.kernels.neighbours import euclidean_pairs
 from localshapley.search import best as best_module
 from localshapley.search import bounds, join, merge, nearest, nearest_others, nearest_rows, scan, within
-from localshapley.search.distance_pairs import measure, nearest_of_few
-from localshapley.search.distances import distances
+from localshapley.search.distances import distances, measure, nearest_of_few
 
 rng = np.random.default_rng(0)
 CENTRES = rng.normal(size=(8, 5)) * 100

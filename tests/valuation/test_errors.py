@@ -8,7 +8,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.svm import SVC
 
 import localshapley as ls
-from localshapley.data.test_blocks import Bundles, credibility
+from localshapley.coalitions.jackknife_blocks import Bundles, credibility
 from localshapley.valuation.intervals import beyond_doubt
 from localshapley.valuation.seeds import mean_over_seeds
 from made import changed

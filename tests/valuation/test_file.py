@@ -107,6 +107,7 @@ def test_a_full_disk_leaves_what_was_saved_before(tmp_path, monkeypatch):
 def test_more_than_there_is_memory_for_is_refused_before_it_is_read(tmp_path, monkeypatch):
     faults.valuations()[SAMPLED].save(tmp_path / "v.parquet")
     monkeypatch.setattr(memory, "memory_size", lambda: 1000)
+    monkeypatch.setattr(memory, "LITTLE", 0)
     with pytest.raises(ls.TooLargeError, match=r"this valuation would take 0\.0 GB of memory"):
         ls.load(tmp_path / "v.parquet")
 

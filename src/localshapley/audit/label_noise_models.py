@@ -303,7 +303,7 @@ def _forest(X: Any, codes: Ints, seed: int, leaf: int) -> tuple[Floats, Floats]:
 
 
 def _of_forest(n_rows: int, seed: int, leaf: int = 3) -> dict[str, Any]:
-    """Limits of the forest."""
+    """Settings of the forest."""
     return {
         "n_estimators": FEW_TREES if n_rows <= FEW_ROWS else N_TREES,
         "min_samples_leaf": leaf,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from localshapley.arrays import Floats, Indices, Ints, Singles, offsets, singles
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 
 
 class Cells:

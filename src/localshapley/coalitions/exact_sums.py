@@ -9,7 +9,7 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Ints
 from localshapley.coalitions.batch import Batch
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 
 
 def weight_table(sizes: Ints) -> tuple[Ints, Floats, Floats]:

@@ -8,7 +8,7 @@ from scipy.special import gammaln
 from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, max_by, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.block_scores import Cells
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 
 
 def log_subsets(n: AnyArray | int, k: AnyArray) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from localshapley.arrays import BatchArrays
 from localshapley.coalitions.batch import Batch
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 
 MAX_COUNTED = 2**26
 """Up to this many subsets (or steps of the count) `|𝒮|` is counted; beyond, it is estimated."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Batch
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds, Rounds
 from localshapley.notes import Note

@@ -17,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms
 
 from localshapley.arrays import Floats, Indices, Ints, Masks, offsets
-from localshapley.data.test_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import Bundles
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import plain
 from localshapley.models.input_checks import Checked, check

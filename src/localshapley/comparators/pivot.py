@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection, log_subsets
 from localshapley.errors import InvalidArgumentError, warn
-from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.limits import Limits

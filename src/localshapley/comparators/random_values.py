@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import Floats
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.methods.base import Certain, CoalitionScorer, Method
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work

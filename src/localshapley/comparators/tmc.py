@@ -11,8 +11,8 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, offsets
 from localshapley.coalitions.batch import Batch
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.permutation import Walks
 from localshapley.methods.rounds import FIRST_DRAWS, InRounds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.subsets import Separate, count_distinct
-from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.methods.enumeration import MAX_SUBSETS, Enumeration, refuse_if_too_large
 from localshapley.methods.limits import Limits

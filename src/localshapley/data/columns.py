@@ -9,11 +9,10 @@ import pandas as pd
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, as_column
-from localshapley.data.rows import known_table, numbers_in
+from localshapley.data.rows import check_size, known_table, numbers_in
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.io.tables import distinct
 from localshapley.notes import Note
-from localshapley.runtime.argument_checks import check_size
 
 REMEDY = "If your model is a pipeline, give what its last step gets: X=pipeline[:-1].fit_transform(X)."
 """What to do with rows that cannot be turned into numbers here."""

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from localshapley.arrays import AnyArray, Floats
-from localshapley.data.rows import are_amounts
+from localshapley.data.rows import are_amounts, check_size
 from localshapley.data.sentinels import find_sentinels
 from localshapley.errors import LocalShapleyError
 from localshapley.formatting import counted
@@ -32,7 +32,6 @@ from localshapley.io.spelling import (
 from localshapley.io.tables import distinct
 from localshapley.io.texts import MAX_DIRECTIONS, Directions, are_texts
 from localshapley.notes import Note
-from localshapley.runtime.argument_checks import check_size
 
 MAX_CATEGORIES = 50
 """Maximum number of categories of a column that get a feature of their own; the rarest others share one."""

@@ -17,8 +17,14 @@ from localshapley.data.sentinels import notes_on_sentinels
 from localshapley.data.target_leaks import check_answer, notes_on_answers
 from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
-from localshapley.runtime.argument_checks import LARGEST_AMOUNT, check_size
+from localshapley.runtime.threads import in_threads
 
+LARGEST = 1e150
+"""Sums of squares of numbers up to this are finite, however many there are."""
+LARGEST_AMOUNT = 1e30
+"""Of what a regressor predicts: errors need sums of fourth powers."""
+AT_ONCE = 2**22
+"""Numbers that a thread looks at, at a time."""
 MANY_NUMBERS = 50
 """Whole numbers with up to this many different values are classes, with more they are amounts."""
 
@@ -232,6 +238,55 @@ def numbers_in(table: Any) -> AnyArray:
         values = table.select_dtypes("number", exclude="timedelta").to_numpy(dtype=np.float64, na_value=np.nan)
     numbers = np.asarray(values.data if sparse.issparse(values) else values)
     return numbers if numbers.dtype in (np.float32, np.float64) else numbers.astype(np.float64)
+
+
+def check_size(
+    name: str,
+    numbers: AnyArray,
+    bounds: tuple[float, float] | None = None,
+    *,
+    may_vanish: bool = False,
+    most: float = LARGEST,
+    powers: str = "squared, as distances and errors are",
+) -> None:
+    """Refuse numbers whose powers are too large, or all too small, for floating point: nothing could be measured.
+
+    `bounds` are their `extremes`, where they are known.
+
+    >>> check_size("X", np.array([1e300, 2.0]))
+    Traceback (most recent call last):
+    localshapley.errors.InvalidArgumentError: X holds 1e+300, and numbers beyond 1e+150 overflow when they are \
+squared, as distances and errors are; divide it by a large number, or drop what is not a measurement.
+    """
+    low, high = bounds or extremes(numbers)
+    if not np.isfinite([low, high]).all():
+        finite = np.isfinite(numbers)
+        low, high = (float(f(initial=0.0, where=finite)) for f in (numbers.min, numbers.max))
+    largest = max(high, -low)
+    if largest > most:
+        raise InvalidArgumentError(
+            f"{name} holds {largest:.3g}, and numbers beyond {most:g} overflow when they are {powers}; divide it by a "
+            "large number, or drop what is not a measurement."
+        )
+    if not may_vanish and 0 < largest < 1 / most:
+        raise InvalidArgumentError(
+            f"{name} holds nothing larger than {largest:.3g}, and numbers below {1 / most:g} vanish when they are "
+            f"{powers}; multiply it by a large number."
+        )
+
+
+def extremes(numbers: AnyArray) -> tuple[float, float]:
+    """The smallest and the largest number, or 0; where both are finite all are, which needs no further array.
+
+    >>> extremes(np.array([2.0, np.nan]))
+    (nan, nan)
+    """
+    if numbers.size <= AT_ONCE or not numbers.flags.c_contiguous:
+        return float(numbers.min(initial=0.0)), float(numbers.max(initial=0.0))
+    flat = numbers.reshape(-1)
+    found = in_threads(lambda start: extremes(flat[start : start + AT_ONCE]), range(0, len(flat), AT_ONCE))
+    low, high = np.array(found).T
+    return float(low.min()), float(high.max())
 
 
 def as_amounts(name: str, y: AnyArray) -> AnyArray:

@@ -18,10 +18,10 @@ from joblib.parallel import get_active_backend
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Batch, Coalitions, Receiver, Schedule
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.backends import Backend, train_here, train_in_processes, train_on_cluster
 from localshapley.engine.pieces import BatchSizer, PendingJobs, Piece
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, TrainingError
-from localshapley.games import SupportGraph
 from localshapley.models.trainer import Counts, Trained, Trainer, Work
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import LARGEST_SCORE

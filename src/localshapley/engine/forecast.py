@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from localshapley.arrays import AnyArray
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.formatting import duration, in_words
-from localshapley.games import SupportGraph
 from localshapley.methods.base import Run
 from localshapley.methods.limits import DEFAULT_TOL, Limits
 from localshapley.models.trainer import Work

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import how_to_shorten, start
 from localshapley.engine.run_result import EstimateHistory, RunResult
-from localshapley.games import SupportGraph
 from localshapley.methods import Limits
 from localshapley.notes import Note
 from localshapley.runtime.compiling import announcing_compilation, showing_compilation

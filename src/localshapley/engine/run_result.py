@@ -10,9 +10,9 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Singles, relative, singles
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Cost, Executor
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods import Limits, Run
 from localshapley.models.trainer import Counts
 from localshapley.notes import Note

@@ -21,7 +21,7 @@ from localshapley.kernels.bits import ONE, lowest_bit
 from localshapley.kernels.cuts import (
     SQUARED_ERROR,
     Group,
-    Limits,
+    Settings,
     Slots,
     Tree,
     count_classes,
@@ -53,7 +53,7 @@ Stack: TypeAlias = tuple[Ints, Floats]
 """Nodes to grow, and their impurities."""
 
 
-def predict_by_trees(coalitions: CoalitionArrays, todo: Ints, rows: Rows, settings: Limits, out: Floats) -> None:
+def predict_by_trees(coalitions: CoalitionArrays, todo: Ints, rows: Rows, settings: Settings, out: Floats) -> None:
     """Grow the tree of each coalition `todo` and write its predictions for its test rows to `out`.
 
     None of the coalitions is empty. `out` has the shape (n_scores, n_classes), or (n_scores, 1) for regression.
@@ -86,7 +86,7 @@ def grow_trees(
     coalitions: CoalitionArrays,
     todo: Ints,
     rows: Rows,
-    settings: Limits,
+    settings: Settings,
     places: Places,
     group: Group,
     tree: Tree,
@@ -176,7 +176,7 @@ def grow(
     size: int,
     n_tests: int,
     n_group: int,
-    settings: Limits,
+    settings: Settings,
     group: Group,
     tree: Tree,
     stack: Stack,
@@ -235,7 +235,7 @@ def grow(
 
 
 @section()
-def plant(size: int, n_tests: int, n_group: int, settings: Limits, group: Group, tree: Tree, stack: Stack) -> int:
+def plant(size: int, n_tests: int, n_group: int, settings: Settings, group: Group, tree: Tree, stack: Stack) -> int:
     """Put the root of a tree on the stack; returns the height of the stack, 0 where the root is a leaf."""
     criterion, max_depth, _, min_split, _, _, _, terms = settings
     _, classes, targets, lists, on_left = group

@@ -19,7 +19,7 @@ CLOSE = np.float32(1e-7)
 """Neighbours in a column that differ by less, in 32-bit arithmetic, are not separated."""
 
 Slots: TypeAlias = NDArray[np.uint32]
-Limits: TypeAlias = tuple[int, int, int, Ints, Ints, float, int, Floats]
+Settings: TypeAlias = tuple[int, int, int, Ints, Ints, float, int, Floats]
 """`criterion`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `seed`, `terms`.
 
 The criterion is GINI, ENTROPY or SQUARED_ERROR. Minimum numbers of rows of a node to split, and of a leaf, are by size
@@ -49,7 +49,7 @@ def find_split(
     min_leaf: int,
     state: int,
     of_node: tuple[float, float, int],
-    settings: Limits,
+    settings: Settings,
     group: Group,
     tree: Tree,
 ) -> tuple[int, int, int, int, int]:

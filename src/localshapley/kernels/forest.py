@@ -32,8 +32,8 @@ from localshapley.kernels.jit import kernel, part, section
 from localshapley.kernels.sorting import MOST_PENDING
 from localshapley.kernels.weighted_cuts import (
     Growth,
-    Limits,
     Sample,
+    Settings,
     Sums,
     find_split,
     impurities_of_parts,
@@ -55,7 +55,7 @@ def predict_by_forests(
     todo: Ints,
     rows: Rows,
     class_weights: ClassWeights,
-    settings: Limits,
+    settings: Settings,
     draws: Draws,
     out: Floats,
 ) -> None:
@@ -85,7 +85,7 @@ def grow_forests(
     todo: Ints,
     rows: Rows,
     class_weights: ClassWeights,
-    settings: Limits,
+    settings: Settings,
     draws: Draws,
     sample: Sample,
     growth: Growth,
@@ -180,7 +180,7 @@ def grow(
     n_drawn: int,
     n_tests: int,
     state: int,
-    settings: Limits,
+    settings: Settings,
     sample: Sample,
     growth: Growth,
     stack: Stack,

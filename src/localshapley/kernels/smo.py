@@ -42,7 +42,7 @@ Groups: TypeAlias = tuple[int, int, int, int]
 them, then those from `second` on."""
 Bounds: TypeAlias = tuple[float, float]
 """`C` for the variables of sign +1 and for those of sign −1: classes may have weights."""
-Limits: TypeAlias = tuple[float, float, bool]
+Settings: TypeAlias = tuple[float, float, bool]
 """`C`, `tol` and `shrinking`, as scikit-learn has them."""
 
 
@@ -332,7 +332,7 @@ def solve(
     n_rows: int,
     groups: Groups,
     bounds: Bounds,
-    settings: Limits,
+    settings: Settings,
     machine: MachineScratch,
 ) -> Any:
     """Train a machine; returns its offset, NaN if a kernel value is too large, and leaves its variables.

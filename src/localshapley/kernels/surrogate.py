@@ -26,7 +26,7 @@ The size of each on the scale from −1 to 1, its weight in the fit, and the log
 """
 Drawn: TypeAlias = tuple[Floats, Indices, int]
 """`log_inclusion`, `folds`, `before`: log probability of each row, the folds that drew it, rows before the round."""
-Limits: TypeAlias = tuple[float, float, int, float]
+Settings: TypeAlias = tuple[float, float, int, float]
 """`level_ridge`, `ridge`, `max_steps`, `precision` of a fit; the ridge of players is multiplied by their number."""
 Sample: TypeAlias = tuple[int, Floats, Floats, int, Ints, Indices]
 """`n_players`, `position`, `weight`, `turn`, `indptr`, `places`: the subsets of a game, in the order of their sizes.
@@ -65,7 +65,7 @@ def fit_surrogates(
     pairs: Pairs,
     alone: Indices,
     begun: Begun,
-    settings: Limits,
+    settings: Settings,
     n_places: int,
     out: tuple[Floats, Floats, Floats],
 ) -> None:
@@ -93,7 +93,7 @@ def fit_games(
     pairs: Pairs,
     alone: Indices,
     begun: Begun,
-    settings: Limits,
+    settings: Settings,
     room: Room,
     out: tuple[Floats, Floats, Floats],
 ) -> None:
@@ -187,7 +187,7 @@ def weigh(f: int, weight: Floats, alone: Indices, out: Floats) -> None:
 
 
 @section()
-def fit(sample: Sample, y: Floats, shift: Floats, settings: Limits, room: Room) -> None:
+def fit(sample: Sample, y: Floats, shift: Floats, settings: Settings, room: Room) -> None:
     """Ridge fit, to `y` and a shift, of what is to be added to the surrogate before.
 
     The steps are few: a fit that is stopped early is still a valid control variate.

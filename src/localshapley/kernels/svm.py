@@ -11,7 +11,7 @@ from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels import jit
 from localshapley.kernels.decisions import LABEL, ClassWeights, weight_of_class, write
 from localshapley.kernels.gram import Kernel, Rows, compiled, read_diagonal, read_test
-from localshapley.kernels.smo import CoalitionScratch, Limits, MachineScratch, make_scratch, solve
+from localshapley.kernels.smo import CoalitionScratch, MachineScratch, Settings, make_scratch, solve
 
 Family: TypeAlias = tuple[Kernel, Floats, Rows]
 """The kernel, gamma for each coalition to train, and the rows."""
@@ -28,7 +28,7 @@ In the machine of classes a < b, the weights of the rows of a are in line b − 
 
 
 def train_regressors(
-    coalitions: CoalitionArrays, todo: Ints, family: Family, y: Floats, epsilon: float, settings: Limits, out: Floats
+    coalitions: CoalitionArrays, todo: Ints, family: Family, y: Floats, epsilon: float, settings: Settings, out: Floats
 ) -> None:
     """Train a machine on each coalition and write its predictions, NaN where a kernel value is too large."""
     most = longest(coalitions[0], todo)
@@ -43,7 +43,7 @@ def fit_regressors(
     family: Family,
     y: Floats,
     epsilon: float,
-    settings: Limits,
+    settings: Settings,
     room: RegressorRoom,
     out: Floats,
 ) -> None:
@@ -110,7 +110,7 @@ def train_classifiers(
     family: Family,
     codes: Ints,
     weights: ClassWeights,
-    settings: Limits,
+    settings: Settings,
     form: int,
     out: Floats,
 ) -> None:
@@ -141,7 +141,7 @@ def fit_classifiers(
     family: Family,
     codes: Ints,
     class_weights: ClassWeights,
-    settings: Limits,
+    settings: Settings,
     form: int,
     room: ClassifierRoom,
     out: Floats,

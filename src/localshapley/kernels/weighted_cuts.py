@@ -18,7 +18,7 @@ from localshapley.kernels.sorting import sort_rows
 LARGEST = 0x7FFFFFFF
 """The largest random number."""
 
-Limits: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats, int, bool, bool]
+Settings: TypeAlias = tuple[int, bool, int, int, Ints, Ints, float, Floats, int, bool, bool]
 """`criterion`, `at_random`, `max_depth`, `max_features`, `min_split`, `min_leaf`, `min_decrease`, `terms`, `short`,
 `is_weighted`, `by_tree`.
 
@@ -47,7 +47,7 @@ def find_split(
     min_leaf: int,
     state: int,
     of_node: Sums,
-    settings: Limits,
+    settings: Settings,
     sample: Sample,
     growth: Growth,
 ) -> tuple[int, int, float, int, int, int]:
@@ -141,7 +141,7 @@ def read_column(
 
 @section(error_model="numpy")
 def scan_classes(
-    start: int, stop: int, min_leaf: int, of_node: Sums, settings: Limits, sample: Sample, growth: Growth
+    start: int, stop: int, min_leaf: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
 ) -> tuple[float, int]:
     """The least impurity of the cuts of a sorted column, weighted and negated, and where; −∞ where there is no cut."""
     criterion, terms = settings[0], settings[7]
@@ -168,7 +168,7 @@ def scan_classes(
 
 @part(inlined=False, error_model="numpy")
 def scan_weights(
-    start: int, stop: int, min_leaf: int, of_node: Sums, settings: Limits, sample: Sample, growth: Growth
+    start: int, stop: int, min_leaf: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
 ) -> tuple[float, int]:
     """The same where classes are weighted: sums are taken as scikit-learn takes them."""
     criterion, terms = settings[0], settings[7]
@@ -259,7 +259,9 @@ def sum_from_right(members: Slots, cut: int, stop: int, products: Floats, whole:
 
 
 @section(error_model="numpy")
-def measure(start: int, cut: int, stop: int, of_node: Sums, settings: Limits, sample: Sample, growth: Growth) -> float:
+def measure(
+    start: int, cut: int, stop: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
+) -> float:
     """How good a cut of rows that are already split is: the number that is to be large."""
     criterion, terms = settings[0], settings[7]
     members, _, _, _, weights, products, _, total, left, _ = growth
@@ -349,7 +351,7 @@ def sum_up(criterion: int, start: int, stop: int, sample: Sample, growth: Growth
 
 
 @section(error_model="numpy")
-def impurity_of_node(of_node: Sums, settings: Limits, total: Floats) -> float:
+def impurity_of_node(of_node: Sums, settings: Settings, total: Floats) -> float:
     """Impurity of a node whose classes are counted."""
     criterion, terms = settings[0], settings[7]
     weight, whole, squares, _ = of_node
@@ -362,7 +364,7 @@ def impurity_of_node(of_node: Sums, settings: Limits, total: Floats) -> float:
 
 @section(error_model="numpy")
 def impurities_of_parts(
-    start: int, cut: int, stop: int, of_node: Sums, settings: Limits, sample: Sample, growth: Growth
+    start: int, cut: int, stop: int, of_node: Sums, settings: Settings, sample: Sample, growth: Growth
 ) -> tuple[float, float, float]:
     """Weight of the left part of a node, and impurities of both parts."""
     criterion, terms = settings[0], settings[7]

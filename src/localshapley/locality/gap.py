@@ -11,10 +11,10 @@ import numpy as np
 
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import CoalitionLists, Coalitions
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
 from localshapley.parameters import documented

@@ -16,7 +16,7 @@ from localshapley.models.fixed_trees import FixedTrainer
 from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.build import build_problem
-from localshapley.question import AUTO, L, Question
+from localshapley.question import L, Question
 from localshapley.runtime.compiling import announcing_compilation
 from localshapley.runtime.progress import Progress
 from localshapley.supports.given import Everything
@@ -30,12 +30,9 @@ MAX_PAIRS = 100_000
 """Without a budget, supports do not grow beyond so many rows, over all test rows; else beyond its trainings."""
 
 
-def build_large_enough(question: Question[L]) -> tuple[LocalProblem, Limits]:
-    """The problem of a question with a support that is large enough if it is to be found, and the limits left."""
-    limits = question.limits
-    if question.support != AUTO:
-        return build_problem(question), limits
-    question = replace(question, support=None)
+def grow_support(question: Question[L]) -> tuple[LocalProblem, Limits]:
+    """Return the problem of a question with a support that is large enough, and the limits that are left."""
+    limits, question = question.limits, replace(question, support=None)
     problem = build_problem(question)
     if limits.method.plays_all or isinstance(problem.trainer, FixedTrainer | BoostedTrainer):
         return problem, limits

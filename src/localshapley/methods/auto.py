@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.formatting import in_words
-from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.closed_form import ClosedForm
 from localshapley.methods.exact import Exact
@@ -23,7 +23,7 @@ class Auto(Method):
     easy : int
         Up to this many distinct subsets are all trained, whatever the target.
     tuning : `localshapley.sampling.tuning.Tuning`, optional
-        Limits of the sampler, as of `Sample`.
+        Settings of the sampler, as of `Sample`.
     """
 
     name = "auto"

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Singles, scattered
 from localshapley.coalitions.batch import Batch, Receiver, Schedule
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.models.trainer import Trained, Trainer, Work
 from localshapley.notes import Note
 from localshapley.stopping import Look, Rule

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Singles, scattered
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.formatting import counted, in_words
-from localshapley.games import SupportGraph
 from localshapley.methods.base import FEW_MET, Certain, CoalitionScorer, Method
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Counts, Parts, Solver, Work

@@ -7,9 +7,9 @@ from scipy import sparse
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Schedule
 from localshapley.coalitions.exact_sums import ExactSum
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import TooLargeError
 from localshapley.formatting import in_words
-from localshapley.games import SupportGraph
 from localshapley.methods.base import Certain, CoalitionScorer
 from localshapley.models.trainer import Work
 

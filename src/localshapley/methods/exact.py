@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.subsets import Pivots, count_distinct
-from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.closed_form import ClosedForm
 from localshapley.methods.enumeration import MAX_SUBSETS, Enumeration, refuse_if_too_large

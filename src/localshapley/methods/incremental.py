@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Singles, singles
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work

@@ -8,8 +8,8 @@ from operator import or_
 
 import numpy as np
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_flag, check_number, check_whole

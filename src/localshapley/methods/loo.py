@@ -8,7 +8,7 @@ import numpy as np
 
 from localshapley.arrays import Floats, offsets
 from localshapley.coalitions.batch import Batch
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.methods.base import GLOBAL_NOTE, Certain, CoalitionScorer, Method
 from localshapley.methods.enumeration import MAX_SUBSETS, refuse_if_too_large
 from localshapley.methods.limits import Limits

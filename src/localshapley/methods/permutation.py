@@ -12,7 +12,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Batch
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds, Rounds
 from localshapley.models.trainer import Counts, Work

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists, offsets
 from localshapley.coalitions.batch import Batch
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods.base import EVERY_SUBSET, GLOBAL_NOTE, CoalitionScorer, Method, Run
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work

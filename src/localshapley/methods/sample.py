@@ -14,9 +14,9 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Singles, singles
 from localshapley.coalitions.block_scores import Cells
+from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection, Strata
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.methods.base import EVERY_SUBSET, CoalitionScorer, Method, Run
 from localshapley.methods.collecting import Collecting
 from localshapley.methods.exact import Exact
@@ -38,7 +38,7 @@ class Sample(Method):
     Parameters
     ----------
     tuning : `localshapley.sampling.tuning.Tuning`, optional
-        Limits of the estimator. By default those that take the fewest trainings; the least time, where a training
+        Settings of the estimator. By default those that take the fewest trainings; the least time, where a training
         takes microseconds (`Trainer.is_quick`) and the run goes to a target.
     """
 

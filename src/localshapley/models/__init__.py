@@ -6,10 +6,9 @@ from localshapley.models.compiled import CompiledTrainer, Usable
 from localshapley.models.dispatch import register
 from localshapley.models.estimator import Estimator, EstimatorTrainer, Refit
 from localshapley.models.fixed_trees import Fixed, FixedTrainer
-from localshapley.models.model import Model
 from localshapley.models.named_models import NAMES, named
 from localshapley.models.task import Task
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.trainer import Counts, Model, Trained, Trainer
 from localshapley.models.utility import UtilityTrainer
 from localshapley.torch.gcn import GCN, GCNTrainer
 from localshapley.torch.graph_data import NodeData, read_graph

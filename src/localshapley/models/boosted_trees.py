@@ -13,9 +13,9 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Lists, offsets
 from localshapley.coalitions.batch import Coalitions
-from localshapley.data.test_blocks import Bundles
+from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.jackknife_blocks import Bundles
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.models.boosting_losses import Recipe, margins_of, recipe_of
 from localshapley.models.compiled import plain
 from localshapley.models.estimator_checks import final_step, has_random_state

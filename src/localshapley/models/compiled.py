@@ -7,20 +7,48 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from numbers import Real
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.data.rows import numbers_in
-from localshapley.models.class_weights import cover_coalitions
+from localshapley.data.rows import extremes, numbers_in
 from localshapley.models.task import UNKNOWN, Task
 from localshapley.models.trainer import Counts, Trained, Trainer
-from localshapley.runtime.argument_checks import extremes
 from localshapley.runtime.dask_cluster import n_processes, on_cluster
 from localshapley.runtime.threads import in_threads, threads_for
+
+
+def are_class_weights(value: Any) -> bool:
+    """Whether class weights are reproduced: none, balanced, or positive numbers by class."""
+    if isinstance(value, Mapping):
+        return all(isinstance(weight, Real) and 0 < float(weight) < np.inf for weight in value.values())
+    return value is None or (isinstance(value, str) and value == "balanced")
+
+
+def cover_coalitions(value: Mapping[Any, float], task: Task) -> bool:
+    """Whether class weights are enough for every coalition.
+
+    Scikit-learn refuses rows that have none of the classes with a weight and others besides. Coalitions that are
+    trained have two classes at least, so that cannot happen where there are only two, or all have a weight.
+    """
+    if task.classes is None:
+        return True
+    classes = task.classes.tolist()
+    named = len(classes) == 2 and all(label in classes for label in value)
+    return named or all(label in value for label in classes)
+
+
+def class_weights(value: Any, task: Task) -> tuple[bool, Floats]:
+    """Whether weights are balanced, and the weight of each class, for kernels; numbers to predict are one class."""
+    classes = [None] if task.classes is None else task.classes.tolist()
+    given = value if isinstance(value, Mapping) else {}
+    return isinstance(value, str), np.array([float(given.get(label, 1)) for label in classes])
+
 
 PARTS_PER_THREAD = 8
 ALL = sys.maxsize
@@ -77,9 +105,9 @@ class CompiledTrainer(Trainer):
     may_refuse = False  # what an estimator refuses, `is_usable_for` leaves to it
     max_predictions: int = 2**22
     settings: ClassVar[Mapping[str, Callable[[Any], bool]]]
-    """Limits other than the default that are reproduced, each with a test of the value."""
+    """Settings other than the default that are reproduced, each with a test of the value."""
     irrelevant: ClassVar[frozenset[str]] = frozenset()
-    """Limits that do not change the trained model, or not beyond the solver's tolerance."""
+    """Settings that do not change the trained model, or not beyond the solver's tolerance."""
     takes_sparse: ClassVar[bool] = False
     least_at_once: ClassVar[int] = 16
     """Trainings that are worth the way to another thread; `ALL` where `_train` has threads of its own."""
@@ -185,3 +213,66 @@ def _writable(value: Any) -> Any:
 def _same(value: Any, default: Any) -> bool:
     """Whether a setting has its default value."""
     return value is default or (type(value) is type(default) and bool(value == default))
+
+
+MAX_PAIRS = 2**27
+"""1 GiB of pairs."""
+
+
+class PairTrainer(CompiledTrainer):
+    """A trainer that keeps a number for every pair of rows: an inner product, a distance or a kernel value.
+
+    Parameters
+    ----------
+    estimator, task, n_jobs
+    max_pairs : int
+        Up to this many pairs are kept; beyond that, those of a coalition are computed when it is trained.
+    """
+
+    takes_sparse = True
+
+    def __init__(self, estimator: Any, task: Task, n_jobs: int | None = None, *, max_pairs: int = MAX_PAIRS) -> None:
+        super().__init__(estimator, task, n_jobs)
+        self._estimator = estimator
+        self._keeps_pairs = pairs_fit(task, max_pairs)
+        self._is_known = np.full(task.X.shape[0], True)  # rows whose pairs need not be computed (again)
+        self._learning = Lock()
+
+    @classmethod
+    def is_usable_for(cls, estimator: Any, task: Task, max_pairs: int = MAX_PAIRS) -> Usable:
+        """Whether this trainer gives what the estimator would; a setting that it does not know is a reason not to."""
+        usable = super().is_usable_for(estimator, task)
+        if usable and sparse.issparse(task.X) and not pairs_fit(task, max_pairs):
+            return Usable(f"a sparse X of {task.X.shape[0]} rows")
+        return usable
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the pairs that it needs
+
+    def train(self, coalitions: Coalitions) -> Trained:
+        """Train and score coalitions in this process."""
+        with self._learning:
+            self._learn(coalitions.players)
+        return super().train(coalitions)
+
+    def _learn(self, players: Indices) -> None:
+        """Compute the pairs of new rows with each other and with known ones."""
+        occurs = np.full(len(self._is_known), False)
+        occurs[players] = True
+        new = np.flatnonzero(occurs & ~self._is_known)
+        if len(new) == 0:
+            return
+        known = np.flatnonzero(self._is_known)
+        rows = np.concatenate([known, new]).astype(np.int32)
+        self._in_threads(lambda part: self._learn_pairs(rows, part), np.arange(len(known), len(rows)))
+        self._is_known[new] = True
+
+    @abstractmethod
+    def _learn_pairs(self, rows: Indices, part: Ints) -> None:
+        """Compute the pairs of the rows at the places `part` with those before them, and with all test rows."""
+
+
+def pairs_fit(task: Task, max_pairs: int = MAX_PAIRS) -> bool:
+    """Whether all pairs of training rows with each other and with test rows may be kept."""
+    n_rows = int(task.X.shape[0])
+    return n_rows * (n_rows + int(task.X_test.shape[0])) <= max_pairs

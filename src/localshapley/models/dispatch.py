@@ -13,13 +13,11 @@ from localshapley.errors import unknown_name
 from localshapley.models.compiled import CompiledTrainer
 from localshapley.models.estimator import Estimator
 from localshapley.models.estimator_checks import check_estimator
-from localshapley.models.model import Model
 from localshapley.models.named_models import NAMES, named
 from localshapley.models.pipelines import peel
 from localshapley.models.task import Task
-from localshapley.models.trainer import Trainer
+from localshapley.models.trainer import Model, Trainer
 from localshapley.notes import Note
-from localshapley.torch.network import without_skorch
 
 SWITCH = "LOCALSHAPLEY_COMPILED"
 """Environment variable; 0 trains every model with scikit-learn's fit."""
@@ -74,7 +72,9 @@ def as_model(model: Any, labels: AnyArray) -> tuple[Model, list[Note]]:
             )
             notes.append(Note("labels-are-amounts", text))
         model = find_named(model, regression=amounts or model == "ridge")
-    if not isinstance(model, Model) and "skorch" in sys.modules:  # else it is none of its nets
+    if not isinstance(model, Model) and "torch" in sys.modules:  # else it is no net of skorch
+        from localshapley.torch.network import without_skorch
+
         model, more = without_skorch(model)
         notes += more
     found = model if isinstance(model, Model) else Automatic(model)

@@ -25,9 +25,8 @@ from localshapley.models.estimator_checks import (
     refuses,
     takes_kernel,
 )
-from localshapley.models.model import Model
 from localshapley.models.task import NOTHING, UNKNOWN, Task, one_hot
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.trainer import Counts, Model, Trained, Trainer
 from localshapley.runtime.dask_cluster import n_processes
 from localshapley.runtime.process_settings import caught_warnings
 from localshapley.runtime.threads import unthreaded_blas

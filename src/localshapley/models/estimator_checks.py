@@ -19,9 +19,8 @@ from sklearn.tree import BaseDecisionTree, DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from localshapley.arrays import AnyArray
-from localshapley.data.rows import Data, are_numbers, as_array, numbers_in
+from localshapley.data.rows import Data, are_numbers, as_array, check_size, extremes, numbers_in
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, TrainingError
-from localshapley.runtime.argument_checks import check_size, extremes
 from localshapley.runtime.boosting_libraries import REFUSALS, Coded, library_of, open_states, tamed
 from localshapley.runtime.process_settings import caught_warnings
 

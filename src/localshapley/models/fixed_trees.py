@@ -14,16 +14,15 @@ from sklearn.tree import BaseDecisionTree
 from localshapley import scoring
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.data.test_blocks import Bundles
+from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.jackknife_blocks import Bundles
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.models.boosted_trees import Boosted, BoostedTrainer
 from localshapley.models.boosting_losses import family_of
 from localshapley.models.compiled import plain
 from localshapley.models.estimator_checks import final_step, has_random_state, train_reference
-from localshapley.models.model import Model
 from localshapley.models.task import Task
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.trainer import Counts, Model, Trained, Trainer
 from localshapley.models.tree_leaves import Grown, Leaves
 from localshapley.notes import Note
 from localshapley.runtime.threads import threads_for

@@ -8,8 +8,8 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints, chosen_lists, offsets
 from localshapley.coalitions.batch import Coalitions
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import Fold
-from localshapley.games import SupportGraph
 from localshapley.models.task import Task
 from localshapley.models.trainer import Solver, Trained, Trainer
 

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, longest, offsets
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.class_weights import are_class_weights, class_weights
-from localshapley.models.compiled import Usable
+from localshapley.models.compiled import Usable, are_class_weights, class_weights
 from localshapley.models.estimator_checks import seeded
 from localshapley.models.task import Task
 from localshapley.models.trees import IS_1_9, LARGEST, GrowingTrainer, TreeTrainer, every_row_once

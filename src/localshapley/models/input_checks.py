@@ -23,13 +23,13 @@ from localshapley.formatting import counted
 from localshapley.models.dispatch import as_model
 from localshapley.models.estimator_checks import final_step, fitting, gives_probabilities, takes_kernel
 from localshapley.models.fixed_trees import Fixed
-from localshapley.models.model import Model
 from localshapley.models.pipelines import (
     as_column,
     holds_texts,
     of_column,
 )
 from localshapley.models.task import Task, make_task
+from localshapley.models.trainer import Model
 from localshapley.notes import Note
 
 

@@ -11,9 +11,14 @@ from scipy import sparse
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.class_weights import are_class_weights, class_weights
-from localshapley.models.compiled import CompiledTrainer, plain
-from localshapley.models.row_pairs import MAX_PAIRS, PairTrainer
+from localshapley.models.compiled import (
+    MAX_PAIRS,
+    CompiledTrainer,
+    PairTrainer,
+    are_class_weights,
+    class_weights,
+    plain,
+)
 from localshapley.models.task import Task
 from localshapley.models.trees import IS_1_9
 

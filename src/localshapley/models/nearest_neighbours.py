@@ -13,7 +13,7 @@ from scipy import sparse
 from localshapley import scoring
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.task import UNKNOWN, Task
 from localshapley.models.trainer import Counts, Trained

@@ -9,9 +9,9 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Indices, Ints, Masks, offsets
 from localshapley.coalitions.batch import Coalitions
+from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import counted
-from localshapley.games import SupportGraph
 from localshapley.models.fold_trainers import ByFold
 from localshapley.models.trainer import Trained, Trainer
 

@@ -10,7 +10,7 @@ import numpy as np
 from localshapley import scoring
 from localshapley.arrays import Floats, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.models.fixed_trees import harmonic_sums, leaf_labels
 from localshapley.models.nearest_neighbours import NeighboursTrainer
 from localshapley.models.task import Task

@@ -15,10 +15,8 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.class_weights import are_class_weights, class_weights
-from localshapley.models.compiled import Usable, plain
+from localshapley.models.compiled import MAX_PAIRS, PairTrainer, Usable, are_class_weights, class_weights, plain
 from localshapley.models.estimator import predict
-from localshapley.models.row_pairs import MAX_PAIRS, PairTrainer
 from localshapley.models.task import Task
 
 if TYPE_CHECKING:

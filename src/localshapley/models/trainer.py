@@ -6,17 +6,46 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.data.test_blocks import Bundles
+from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.jackknife_blocks import Bundles
 from localshapley.formatting import counted
-from localshapley.games import SupportGraph
+from localshapley.models.task import Task
 from localshapley.notes import Note
+
+
+class Model(ABC):
+    """A model of `localshapley.models`: a scikit-learn estimator with a way to train coalitions.
+
+    Attributes
+    ----------
+    estimator : scikit-learn estimator
+        Trained once on all rows, as the reference that supports are found with.
+    score : str or None
+        The score that it has by default, if not that of all others.
+    """
+
+    estimator: Any
+    score: str | None = None
+
+    def split(self) -> tuple[Any, Model]:
+        """The steps that are fitted once, before all coalitions, and the model behind them; None if there are none."""
+        return None, self
+
+    @property
+    def may_refuse(self) -> bool:
+        """Whether it is to be tried on all rows before a trainer is made."""
+        return True
+
+    @abstractmethod
+    def trainer(self, task: Task, n_jobs: int | None = None, *, skip_errors: bool = False) -> Trainer:
+        """Make the trainer of this model for a task."""
 
 
 @dataclass

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array
 
 from localshapley.arrays import AnyArray, Indices, Ints, Lists, offsets
+from localshapley.coalitions.games import SupportGraph
 from localshapley.formatting import counted, in_words
-from localshapley.games import SupportGraph
 from localshapley.models.estimator_checks import final_step
 from localshapley.runtime.memory import check_memory
 from localshapley.supports.base import Space, Support

@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 
 from localshapley.arrays import Floats, Indices, Ints, longest
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.class_weights import are_class_weights, class_weights
-from localshapley.models.compiled import CompiledTrainer, Usable, plain
+from localshapley.models.compiled import CompiledTrainer, Usable, are_class_weights, class_weights, plain
 from localshapley.models.estimator_checks import counts_rows, seeded
 from localshapley.models.task import Task
 

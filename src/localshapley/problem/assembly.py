@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import order_of_tests, tested_rows
-from localshapley.games import SupportGraph
 from localshapley.models.estimator_checks import final_step, on_one_line
 from localshapley.models.fold_trainers import FoldsTrainer
 from localshapley.models.input_checks import Checked
-from localshapley.models.model import Model
 from localshapley.models.task import Task
-from localshapley.models.trainer import Trainer
+from localshapley.models.trainer import Model, Trainer
 from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.store_keys import Contents, contents_of_folds, contents_of_task

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import Floats, Indices
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import Fold, fold_of_rows, training_rows
 from localshapley.data.row_digests import Digests
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.models.owner_players import Owners
 from localshapley.models.skill import Skill
 from localshapley.models.task import Task

@@ -8,12 +8,12 @@ from typing import Any, overload
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import order_of_tests
 from localshapley.data.indexes import check_order, index_of
 from localshapley.data.out_of_core import parts_of, tests_in_memory
 from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError, warn
-from localshapley.games import SupportGraph
 from localshapley.models.fixed_trees import Fixed
 from localshapley.models.input_checks import check
 from localshapley.models.owner_players import Owners, OwnersTrainer

@@ -23,10 +23,10 @@ from localshapley.models.dispatch import as_model, compiled_trainer_of
 from localshapley.models.estimator_checks import final_step, reads_names, seeded, takes_kernel
 from localshapley.models.fixed_trees import Fixed
 from localshapley.models.input_checks import check
-from localshapley.models.model import Model
 from localshapley.models.pipelines import as_table, flat, names_of_steps, peel, transformed
 from localshapley.models.skill import Skill
 from localshapley.models.task import Task
+from localshapley.models.trainer import Model
 from localshapley.notes import Note
 from localshapley.problem.assembly import make_problem, make_trainer
 from localshapley.problem.base import RowsProblem

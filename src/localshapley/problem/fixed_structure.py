@@ -11,9 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import order_of_tests, tested_rows, training_rows
 from localshapley.errors import InvalidArgumentError
-from localshapley.games import SupportGraph
 from localshapley.models.estimator_checks import on_one_line, train_reference
 from localshapley.models.fixed_trees import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
 from localshapley.models.input_checks import Checked

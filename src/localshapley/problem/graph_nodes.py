@@ -11,9 +11,9 @@ import pandas as pd
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Indices, Ints
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.row_digests import Digests
 from localshapley.errors import InvalidArgumentError, unknown_name
-from localshapley.games import SupportGraph
 from localshapley.models.task import Task
 from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem

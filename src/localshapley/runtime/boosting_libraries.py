@@ -33,9 +33,9 @@ _ANY_CLASSES: dict[str, dict[str, Any]] = {
     "xgboost": {"objective": "binary:logistic", "num_class": None},
     "lightgbm": {"objective": None, "num_class": 1},
 }
-"""Limits with which a library counts the classes itself, and takes the objective for several if there are several."""
+"""Settings with which a library counts the classes itself, and takes the objective for several if there are several."""
 _LEAST = ("min_samples_leaf", "min_child_samples", "min_data_in_leaf")
-"""Limits that say how many rows a leaf has at least."""
+"""Settings that say how many rows a leaf has at least."""
 
 
 def library_of(estimator: Any) -> str:
@@ -88,7 +88,7 @@ def tamed(estimator: Any, *, alone: bool) -> Any:
 
 
 def _one_thread(library: str, given: dict[str, Any]) -> dict[str, int]:
-    """Limits for one thread where the number was left open, or is that of all cores."""
+    """Settings for one thread where the number was left open, or is that of all cores."""
     names = [name for name in _THREADS[library] if name in given]
     if any(given[name] > 0 for name in names):
         return {}
@@ -152,7 +152,7 @@ def note_on_splits(estimator: Any, sizes: Ints) -> Note | None:
 
 
 def _given(estimator: Any) -> dict[str, int]:
-    """Limits that are whole numbers."""
+    """Settings that are whole numbers."""
     settings = estimator.get_params(deep=False).items() if hasattr(estimator, "get_params") else ()
     whole = (int, np.integer)
     return {name: int(value) for name, value in settings if isinstance(value, whole) and not isinstance(value, bool)}

@@ -1,4 +1,4 @@
-"""Limits that all threads of a process share: made for the first that wants one, taken back after the last.
+"""Settings that all threads of a process share: made for the first that wants one, taken back after the last.
 
 If each thread put back what it found, threads that overlap would leave the settings of one another behind.
 """

@@ -17,8 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Ints, SubsetArrays
+from localshapley.coalitions.jackknife_blocks import Bundles
 from localshapley.coalitions.sampled import Strata
-from localshapley.data.test_blocks import Bundles
 from localshapley.runtime.threads import beside, cores, in_threads, unthreaded_blas
 from localshapley.sampling.additive import Beside
 from localshapley.sampling.fit_pairs import Ordered, pooled_levels

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import Floats, Ints, Singles, rounded
-from localshapley.data.test_blocks import missing, squares
+from localshapley.coalitions.jackknife_blocks import missing, squares
 
 MOST_WORLDS, FEWEST_WORLDS, MAX_NUMBERS = 2000, 200, 2**27
 """How often values are drawn that might have been: fewer times for many rows."""

@@ -11,7 +11,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
 from localshapley.search.best import EUCLIDEAN, nearest_by_products
 from localshapley.search.bounds import sample_of
-from localshapley.search.distance_pairs import measure
+from localshapley.search.distances import measure
 from localshapley.search.nearest_rows import as_rows, is_euclidean, metric_for
 from localshapley.search.results import best_of
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.search.bounds import SAMPLE, WHOLE_STEP, Arithmetic, UndecidedError, arithmetics, sample_of
-from localshapley.search.distance_pairs import measure
+from localshapley.search.distances import measure
 from localshapley.search.results import Neighbours, best_of
 from localshapley.search.scan import QUERIES, at_least, chunks_of, multiplied, passing, scan
 

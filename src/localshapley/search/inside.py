@@ -8,7 +8,7 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints, order_by
 from localshapley.runtime.memory import check_memory
 from localshapley.search.best import EUCLIDEAN
 from localshapley.search.bounds import Arithmetic, UndecidedError, arithmetics
-from localshapley.search.distance_pairs import measure
+from localshapley.search.distances import measure
 from localshapley.search.scan import at_least, chunks_of, multiplied, passing, scan
 
 CROWD = 1 / 16

@@ -15,8 +15,7 @@ from localshapley.arrays import Ints
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.runtime.devices import find_device, find_gpu
 from localshapley.search.best import nearest_by_products
-from localshapley.search.distance_pairs import measure, nearest_of_few
-from localshapley.search.distances import distances, in_order, plain_metric
+from localshapley.search.distances import distances, in_order, measure, nearest_of_few, plain_metric
 from localshapley.search.results import Neighbours, best_of
 
 TREE_STEP = 500

@@ -13,7 +13,7 @@ import torch
 from localshapley.arrays import AnyArray, Indices, Ints
 from localshapley.search.best import CROWD, EUCLIDEAN, IN_SAMPLE, nearest_by_products
 from localshapley.search.bounds import WHOLE_STEP, Arithmetic, UndecidedError, arithmetics, sample_of
-from localshapley.search.distance_pairs import measure
+from localshapley.search.distances import measure
 from localshapley.search.inside import by_query, check_room, within_by_products
 from localshapley.search.results import Neighbours, best_of
 from localshapley.search.scan import at_least, bar_of

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import AnyArray, Indices
-from localshapley.search.distance_pairs import measure
+from localshapley.search.distances import measure
 from localshapley.search.inside import check_room, within_by_products
 from localshapley.search.nearest_rows import (
     DOUBT,

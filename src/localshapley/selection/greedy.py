@@ -8,8 +8,8 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, Lists, chosen_lists, offsets
 from localshapley.coalitions.batch import CoalitionLists, Coalitions
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
-from localshapley.games import SupportGraph
 from localshapley.models.trainer import Work
 
 

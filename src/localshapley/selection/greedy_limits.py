@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints
+from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import counted
-from localshapley.games import SupportGraph
 from localshapley.methods import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
+from localshapley.coalitions.games import SupportGraph
 from localshapley.data.columns import count_of, n_rows_of
 from localshapley.data.folds import tested_rows
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import counted
-from localshapley.games import SupportGraph
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed_trees import Fixed
 from localshapley.notes import Note

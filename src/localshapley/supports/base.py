@@ -12,9 +12,10 @@ from scipy import sparse
 from sklearn.metrics import pairwise_distances
 
 from localshapley.arrays import AnyArray, Indices
+from localshapley.data.rows import extremes
 from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
-from localshapley.runtime.argument_checks import check_whole, extremes
+from localshapley.runtime.argument_checks import check_whole
 from localshapley.search.nearest_rows import DEVICE
 from localshapley.supports.chunked import PartedRows
 

@@ -10,11 +10,10 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.data.indexes import check_order
-from localshapley.data.rows import read_data
+from localshapley.data.rows import check_size, read_data
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.task import Task, make_task
 from localshapley.notes import Note
-from localshapley.runtime.argument_checks import check_size
 
 HELD = {
     "X": ("x", "feat"),

@@ -14,7 +14,7 @@ from localshapley.runtime.argument_checks import check_number, check_whole
 
 @dataclass(frozen=True)
 class GraphModel(ABC):
-    """Limits of a graph network of two layers, and how a layer mixes what it knows about a node and its neighbours.
+    """Settings of a graph network of two layers, and how a layer mixes what it knows about a node and its neighbours.
 
     A layer computes `Σ P_k H W_k + b`, a sum over its blocks of weights.
 

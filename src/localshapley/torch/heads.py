@@ -91,7 +91,7 @@ class Head(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        """Limits other than the default ones; the encoder by its name."""
+        """Settings other than the default ones; the encoder by its name."""
         defaults = inspect.signature(type(self)).parameters
         shown = {name: repr(value) for name, value in self.get_params(deep=False).items()}
         shown["encoder"] = repr(None) if self.encoder is None else type(self.encoder).__name__

@@ -203,7 +203,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         return self._run(BeforeLast, X)
 
     def deciding_settings(self) -> dict[str, Any]:
-        """Limits that decide what is learnt, by which a store tells networks apart.
+        """Settings that decide what is learnt, by which a store tells networks apart.
 
         A module whose weights are drawn anew counts by its layers, not by the weights that it happened to have.
         """

@@ -16,7 +16,7 @@ CRITERIA = {
     "MSELoss": "squared_error",
 }
 OF_NO_MATTER = ("num_workers", "pin_memory", "persistent_workers", "prefetch_factor", "timeout")
-"""Limits of an iterator over rows that do not change what it gives."""
+"""Settings of an iterator over rows that do not change what it gives."""
 
 
 def is_net(value: Any) -> bool:
@@ -25,7 +25,7 @@ def is_net(value: Any) -> bool:
 
 
 def settings_of(net: Any) -> dict[str, Any]:
-    """Limits of the network that does what a net does."""
+    """Settings of the network that does what a net does."""
     given = net.get_params(deep=False)
     criterion = getattr(net.criterion, "__name__", type(net.criterion).__name__)
     unknown = (
@@ -52,7 +52,7 @@ def settings_of(net: Any) -> dict[str, Any]:
 
 
 def _prefixed(given: dict[str, Any], part: str) -> dict[str, Any]:
-    """Limits of a part of the net, by their own names."""
+    """Settings of a part of the net, by their own names."""
     return {name.removeprefix(f"{part}__"): value for name, value in given.items() if name.startswith(f"{part}__")}
 
 

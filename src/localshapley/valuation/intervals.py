@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from localshapley.arrays import AnyArray, Floats, Singles, relative
-from localshapley.data.test_blocks import HARDLY, credibility, missing, squares
+from localshapley.coalitions.jackknife_blocks import HARDLY, credibility, missing, squares
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.formatting import kinds
 from localshapley.notes import Note

@@ -10,14 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Singles, relative
+from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.jackknife_blocks import squares
 from localshapley.coalitions.subsets import Levels, count_levels
 from localshapley.data.row_digests import Digests
-from localshapley.data.test_blocks import squares
 from localshapley.engine.executor import Cost
 from localshapley.engine.run_result import FinalEstimate, History, check_lengths
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.formatting import kinds, printable
-from localshapley.games import SupportGraph
 from localshapley.io.tables import index_as_columns
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of, notes_of, plain

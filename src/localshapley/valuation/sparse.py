@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, scattered
-from localshapley.games import SupportGraph
+from localshapley.coalitions.games import SupportGraph
 from localshapley.problem.players import Players
 from localshapley.runtime.memory import check_memory
 from localshapley.valuation.facts import GameCounts

@@ -1,4 +1,4 @@
-"""The sections of the page: each is a Python file and a template of the same name."""
+"""The sections of the page: each is a Python file, and a template that is named by its id."""
 
 from importlib import import_module
 

@@ -37,7 +37,7 @@ class Section(ABC):
     folded : bool
         Whether a reader has to open it.
     template : str
-        Its body as a Jinja template; the file of the same name beside the Python file, if not set. It sees the entries
+        Its body as a Jinja template; the file ``<id>.html`` beside the Python file, if not set. It sees the entries
         of the summary by their names, ``tables.<name>`` and ``charts.<name>`` ready to show, ``folded(...)``,
         ``fact_list(...)``, ``page_size``, and the names of what was valued, such as ``unit`` (row), ``players``
         (training rows) and ``tests`` (test rows). Every text is escaped.
@@ -74,7 +74,7 @@ class Section(ABC):
     @property
     def template(self) -> str:
         """The body of the section, as a Jinja template."""
-        return Path(inspect.getfile(type(self))).with_suffix(".html").read_text(encoding="utf-8")
+        return Path(inspect.getfile(type(self))).with_name(f"{self.id}.html").read_text(encoding="utf-8")
 
     @abstractmethod
     def summarise(self, context: Context) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, GraphArrays, Indices, Ints, Lists, Masks, offsets
-from localshapley.data.test_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import Bundles
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import in_words
 from localshapley.runtime.memory import check_memory

@@ -241,7 +241,7 @@ class TestOthers:
         assert self.codes[order[:2]].tolist() == [1, 1]
 
     def test_a_row_that_helps_as_much_as_it_harms_is_harmless(self):
-        problem = pose(*(part[:15] for part in DATA), model="knn")  # too few rows for witnesses
+        problem = pose(*(part[:15] for part in DATA), model="knn")  # too few rows for label-noise models
         worth = np.full(15, 0.3)
         worth[0], worth[1] = 0.3 - (0.1 + 0.2), -0.01  # rounding, and harm
         assert worth[0] < 0

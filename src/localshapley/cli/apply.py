@@ -30,7 +30,7 @@ from localshapley.errors import LocalShapleyError
 from localshapley.io.tables import read_table
 
 if TYPE_CHECKING:
-    from localshapley.tasks import Applied, ScoreChange
+    from localshapley.audit import Applied, ScoreChange
 
 CHECK = "The check"
 """Panel of the help for what belongs to `--check`."""
@@ -71,7 +71,7 @@ def apply(
     for name, given in (("--target", target), ("--id", id)):
         if given is not None and given not in rows.columns:
             raise no_column(name, given, rows, table)
-    applied = ls.tasks.apply(rows.reset_index(drop=True), decisions, target=target, id=id)
+    applied = ls.audit.apply(rows.reset_index(drop=True), decisions, target=target, id=id)
     change = None
     if check:
         run = RunOptions(

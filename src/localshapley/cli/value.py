@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import localshapley as ls
-from localshapley.cli.checking import find_copies, lines_on_copies, of_run, shown_rows, worth
+from localshapley.cli.checking import find_copies, find_label_errors, lines_on_copies, of_run, shown_rows, worth
 from localshapley.cli.data import InputTable
 from localshapley.cli.files import Writing, check_run
 from localshapley.cli.folder import arguments_of_folder
 from localshapley.cli.options import OUTPUT, RawCsv, RunOptions, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import check_shape, find_shape
-from localshapley.cli.suspects import judged
 from localshapley.cli.valuing import about, by_command, end, guarded_in_words, problem, telling_what_is_kept, valued
 from localshapley.errors import InvalidArgumentError
 from localshapley.io.tables import write_table
@@ -24,7 +23,8 @@ from localshapley.notes import Note
 if TYPE_CHECKING:
     import pandas as pd
 
-    from localshapley.tasks import Curves, Mending
+    from localshapley.audit import LabelErrors, Mending
+    from localshapley.tasks import Curves
 
 CURVE_ROWS = 2000
 """Selection curves are drawn by default for tables of up to this many training rows."""
@@ -172,12 +172,12 @@ def _write_report(
     of_rows: dict[str, Any] = {}
     copies = None
     if valuation.unit == "row":
-        suspects, _ = judged(valuation, data.y, data.numbers)
+        suspects = find_label_errors(data, valuation)
         copies = find_copies(run, data)
         of_rows = {
             **shown_rows(run, data),
             "suspects": suspects,
-            "mending": _mending(run, files, data, valuation, suspects, output),
+            "mending": _mending(run, files, data, suspects, output),
             "copies": copies,
             "curves": _curves(run, files, data, valuation, given["model"], output),
         }
@@ -196,13 +196,11 @@ def _write_report(
     return [] if copies is None else lines_on_copies(copies, valuation.notes)
 
 
-def _mending(
-    run: RunOptions, files: Files, data: InputTable, valuation: ls.Valuation, suspects: pd.DataFrame, output: Output
-) -> Mending | None:
+def _mending(run: RunOptions, files: Files, data: InputTable, suspects: LabelErrors, output: Output) -> Mending | None:
     """What acting on the suspects is worth, where curves are drawn."""
     check = False if files.curves is None and len(data.y) > CURVE_ROWS else files.curves
     given = partial(of_run, run, data, None)
-    return worth(given, data.numbers, valuation, suspects, output, check=check, option="curves")
+    return worth(given, data.numbers, suspects, output, check=check, option="curves")
 
 
 def _curves(

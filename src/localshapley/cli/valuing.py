@@ -143,13 +143,18 @@ def saved_or_valued(
     """Read the data, and the values of its rows, `n` of which are asked for, where they were saved."""
     from localshapley.data.columns import count_of  # heavy
 
-    if run.play_owners:
-        raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
+    refuse_owners(run)
     if values is None:
         return valued(run, output, lambda data: n is None or count_of(n, len(data.y)))
     data, valuation = load_valued(run, load_values("--values", values))
     _say_prepared(run, data, output)
     return data, valuation
+
+
+def refuse_owners(run: RunOptions) -> None:
+    """Refuse owners as players, where a command is about rows."""
+    if run.play_owners:
+        raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
 
 
 def loaded(run: RunOptions, output: Output) -> InputTable:

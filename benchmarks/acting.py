@@ -4,8 +4,8 @@
 
 Two classes with normal rows in four columns, `distance` standard deviations apart, 300 rows, a share of the labels
 flipped; no clean test rows. Prints what dropping the most suspicious fifth of the rows changes in accuracy, in points,
-mean over seeds: in truth (the model trained on all rows, scored on 4,000 rows with right labels), by `tasks.mending`
-and by `tasks.worth_mending`, both in five folds with labels as they are; and how often the interval of each does not
+mean over seeds: in truth (the model trained on all rows, scored on 4,000 rows with right labels), by `audit.mending`
+and by `audit.worth_mending`, both in five folds with labels as they are; and how often the interval of each does not
 hold 0.
 """
 
@@ -20,7 +20,6 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
-from localshapley import tasks
 
 MODELS = {"1 neighbour": KNeighborsClassifier(1), "5 neighbours": KNeighborsClassifier(5)}
 SETTINGS = ((0, 0.0), (1, 0.0), (1, 0.2), (3, 0.0), (3, 0.2))
@@ -42,13 +41,12 @@ def trial(model: Any, distance: float, flipped: float, seed: int) -> list[float]
     wrong = rng.choice(N_ROWS, int(flipped * N_ROWS), replace=False)
     y[wrong] = 1 - y[wrong]
     X_clean, y_clean = clouds(N_CLEAN, distance, rng)
-    v = ls.value(X, y, model=model, cv=5, seed=seed, progress=False)
-    found = tasks.suspects(v, y, X=X, n=SHARE, progress=False)
+    found = ls.audit.label_errors(X, y, n=SHARE, progress=False).table
     kept = np.setdiff1d(np.arange(N_ROWS), found.index)
     before, after = (clone(model).fit(X[rows], y[rows]).score(X_clean, y_clean) for rows in (slice(None), kept))
     measured = [
-        tasks.mending(v, found, X, y, model=model, cv=5, seed=seed),
-        tasks.worth_mending(X, y, model=model, cv=5, n=SHARE, seed=seed),
+        ls.audit.mending(X, y, found, model=model, cv=5, seed=seed),
+        ls.audit.worth_mending(X, y, model=model, cv=5, n=SHARE, seed=seed),
     ]
     intervals = [m.gains["dropped"] for m in measured]
     sure = [100.0 * (low > 0 or high < 0) for _, low, high in intervals]

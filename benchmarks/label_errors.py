@@ -5,6 +5,7 @@
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --numbers     # wrong numbers in regression
     LOCALSHAPLEY_DATA=folder python benchmarks/label_errors.py --right-numbers --seeds 5    # regression, none is wrong
     python benchmarks/label_errors.py --chance --seeds 8    # labels that are outcomes of chance: is it cautioned of?
+    python benchmarks/label_errors.py --time    # seconds for 1,000 digits
 
 The folder holds `adult.tsv.gz`, `bank.csv`, `201_pol.tsv.gz`, `215_2dplanes.tsv.gz` (PMLB) and MNIST somewhere;
 cleanlab must be installed. Every data set has 1,000 rows drawn at random (569 in Breast Cancer, 178 in wine); pol and
@@ -15,7 +16,7 @@ out of bag.
 
 Prints precision at the true number (of as many rows as there are wrong labels, how many are wrong) of
 
-- suspects: the ranking of `tasks.suspects`, the same whatever the model,
+- suspects: the ranking of `audit.label_errors`, the same whatever the model,
 - forest value: `models.Fixed(RandomForestClassifier(300, min_samples_leaf=3))`, out of bag,
 - Data-OOB, forest: the share of 800 trees (as in the paper) that have not seen the row and predict its label,
 - Data-OOB, logistic: the same of 100 bagged logistic regressions,
@@ -43,7 +44,7 @@ import warnings
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -59,7 +60,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.audit.label_noise_models import judge_labels, judge_numbers
+from localshapley.audit.label_noise_models import score_labels, score_numbers
 
 N_ROWS = 1000
 TABLES = ("precisions", "probabilities", "numbers")
@@ -202,7 +203,7 @@ def run(
     X, y = X[rows], np.unique(y[rows], return_inverse=True)[1]
     y, wrong = flipped(X, y, kind, rate, rng)
     about = {"data": name, "flips": kind, "rate": rate, "seed": seed}
-    judged = judge_labels(X, y, seed=seed)
+    judged = score_labels(X, y, seed=seed)
     assert judged is not None
     found = []
     others = rankings(X, y, seed, values) if rivals else ()
@@ -340,7 +341,7 @@ def wrong_numbers(seeds: range) -> None:
         shift = rng.choice([-1, 1], len(where)) * rng.uniform(1, 3, len(where)) * y.std()
         y[where] = other if kind == "other" else y[where] + shift
         wrong = np.isin(np.arange(len(y)), where)
-        judged = judge_numbers(X, y, seed=seed)
+        judged = score_numbers(X, y, seed=seed)
         assert judged is not None
         forest = RandomForestRegressor(300, min_samples_leaf=3, max_features=1 / 3, random_state=seed)
         folds = list(KFold(5, shuffle=True, random_state=seed).split(X))
@@ -371,7 +372,7 @@ def right_numbers(seeds: range) -> None:
         rng = np.random.default_rng([seed, n, width])
         X, y = drawn_numbers(name, n, width, rng) if width else table_of_numbers(name, seed)
         rows = rng.permutation(len(y))[:n]
-        judged = judge_numbers(X[rows], y[rows].astype(float), seed=seed)
+        judged = score_numbers(X[rows], y[rows].astype(float), seed=seed)
         assert judged is not None
         listed, (about, low, _) = int((judged.p_wrong > 0.5).sum()), judged.n_wrong
         lines.append({"data": name, "listed": listed, "runs with some": float(listed > 0),
@@ -427,13 +428,53 @@ def outcomes_of_chance(seeds: range) -> None:
 
 
 def cautioned(X: np.ndarray, y: np.ndarray, seed: int) -> dict[str, float]:
-    """What is listed, and whether a caution of `tasks.verdict` speaks of chance."""
-    v = ls.value(X, y, model="knn", cv=5, seed=seed, progress=False)
-    found = ls.tasks.suspects(v, y, X=X, seed=seed)
-    all_rows, surest, by_chance = found.attrs["differ"] or (np.nan,) * 3
-    caution = any("outcomes of chance" in caution for caution in ls.tasks.verdict(v, y, found).cautions)
-    listed = {"listed": len(found) / len(y), "p_wrong > 0.9": (found["p_wrong"] > 0.9).mean() if len(found) else 0.0}
+    """What is listed, and whether a caution speaks of chance."""
+    found = ls.audit.label_errors(X, y, seed=seed)
+    table, scores = found.table, score_labels(X, np.unique(y, return_inverse=True)[1], seed=seed)
+    all_rows, surest, by_chance = (np.nan,) * 3 if scores is None or scores.differ is None else scores.differ
+    caution = any("outcomes of chance" in caution for caution in found.verdict.cautions)
+    listed = {"listed": len(table) / len(y), "p_wrong > 0.9": (table["p_wrong"] > 0.9).mean() if len(table) else 0.0}
     return listed | {"differ": all_rows, "of the surest": surest, "by chance": by_chance, "cautioned": float(caution)}
+
+
+def times(repeats: int = 5) -> None:
+    """Seconds for 1,000 digits, a tenth of them wrong, after a first call, and how many of the 100 first are wrong."""
+    X, y = load("digits")
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(y))[:N_ROWS]
+    X, (y, wrong) = X[rows], flipped(X[rows], y[rows], "uniform", 0.1, rng)
+    of_values = {"cv": 5, "progress": False}
+
+    def by_cleanlab(model: Any) -> np.ndarray:
+        p = cross_val_predict(model, X, y, cv=5, method="predict_proba")
+        return np.argsort(next(ranked for method, ranked in cleanlab(p, y) if method == "cleanlab issues"))
+
+    ways = {
+        "label_errors(X, y)": lambda: ls.audit.label_errors(X, y, n=100).table.index,
+        "value, KNN, then label_errors": lambda: (
+            ls.audit.label_errors(X, y, n=100, values=ls.value(X, y, model="knn", **of_values)).table.index
+        ),
+        "value, SVM, then label_errors": lambda: (
+            ls.audit.label_errors(X, y, n=100, values=ls.value(X, y, model=SVC(), **of_values)).table.index
+        ),
+        "cleanlab, KNN": lambda: by_cleanlab(KNeighborsClassifier()),
+        "cleanlab, logistic": lambda: by_cleanlab(LogisticRegression(max_iter=300)),
+    }
+    lines = []
+    for name, way in ways.items():
+        try:
+            listed, seconds, of_cores = way(), [], []
+        except ImportError:
+            print(f"{name}: cleanlab is not installed")
+            continue
+        for _ in range(repeats):
+            start, before = perf_counter(), process_time()
+            way()
+            seconds.append(perf_counter() - start)
+            of_cores.append(process_time() - before)
+        found = int(wrong[np.asarray(listed)[:100]].sum())
+        lines.append({"way": name, "seconds": min(seconds), "CPU seconds": min(of_cores), "of 100 wrong": found})
+    print(markdown(pd.DataFrame(lines).set_index("way")))
 
 
 def drawn_outcomes(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -470,9 +511,14 @@ def main() -> None:
     parser.add_argument("--numbers", action="store_true", help="regression with wrong numbers")
     parser.add_argument("--right-numbers", action="store_true", help="regression without: is anything listed?")
     parser.add_argument("--chance", action="store_true", help="labels that are outcomes of chance: is it said?")
+    parser.add_argument("--time", action="store_true", help="seconds, beside valuing first and beside cleanlab")
     parser.add_argument("--save", type=Path)
     parser.add_argument("--tables", type=Path)
     arguments = parser.parse_args()
+    if arguments.time:
+        warnings.simplefilter("ignore")
+        times()
+        return
     if arguments.numbers or arguments.right_numbers or arguments.chance:
         warnings.simplefilter("ignore")
         seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)

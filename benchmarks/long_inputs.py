@@ -59,10 +59,10 @@ def main() -> None:
         step("load", lambda: ls.load(kept))
         step("report", lambda: write_report(page, v, X, y=y))
         print(f"  the file has {kept.stat().st_size / 1e6:.1f} MB, the page {page.stat().st_size / 1e6:.2f} MB")
-    step("suspects, by value", lambda: ls.tasks.suspects(v, y))
+    step("suspects, by value", lambda: ls.audit.label_errors(None, y, values=v))
     if not arguments.by_value:
-        found = step("suspects, with X", lambda: ls.tasks.suspects(v, y, X=X))
-        print(f"  {len(found):,} labels look wrong")
+        found = step("suspects, with X", lambda: ls.audit.label_errors(X, y))
+        print(f"  {len(found.table):,} labels look wrong")
 
 
 if __name__ == "__main__":

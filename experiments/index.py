@@ -145,11 +145,11 @@ def numbers(folder: Path) -> list[str]:
         ("[Graph networks](gcn.md), seconds for the paper's games", "7,241",
          f"{cora.loc[games, 'seconds']:.1f} on one GPU", "cora"),
         ("[Flipped labels](noise.md), average precision", "none",
-         f"{mean['suspects']:.3f} by `tasks.suspects`, KNN-Shapley {mean['KNN-Shapley']:.3f}, "
+         f"{mean['suspects']:.3f} by `audit.label_errors`, KNN-Shapley {mean['KNN-Shapley']:.3f}, "
          f"LSMR-A {mean['LSMR-A']:.3f}",
          "noise"),
         ("[OpenDataVal's protocol](opendataval_protocol.md), F1 of noisy labels, mean over 12 lines", "none",
-         f"{f1['suspects']:.3f} by `tasks.suspects`, {f1['forest out of bag']:.3f} by values of a forest, Data-OOB "
+         f"{f1['suspects']:.3f} by `audit.label_errors`, {f1['forest out of bag']:.3f} by values of a forest, Data-OOB "
          f"{f1['Data-OOB']:.3f}, KNN-Shapley {f1['KNN-Shapley']:.3f}", "opendataval_protocol"),
         ("[Distribution shift](distribution_shift.md), Corollary 3", "rows outside the support add variance",
          "they do not, for an exactly local model", "distribution_shift"),

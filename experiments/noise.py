@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
     about = (
         f"Average precision with which flipped labels are found among {n_rows} training rows, with {n_tests} clean "
         f"test rows, mean over {len(seeds)} seeds. Rows are ranked by their value, lowest first; *suspects* is this "
-        f"library's `tasks.suspects`. Sampled methods run to a relative error of 0.2, or {limit:,} trainings."
+        f"library's `audit.label_errors`. Sampled methods run to a relative error of 0.2, or {limit:,} trainings."
     )
     wide = table.pivot(index=LINE, columns="method", values="average precision")[list(METHODS)]
     points = [
@@ -98,7 +98,7 @@ def scores(
     ours = values(tol=0.1)
     with warnings.catch_warnings():  # that so many labels are suspected: so many are wrong here
         warnings.simplefilter("ignore", ls.LocalShapleyWarning)
-        ranked = ls.tasks.suspects(ours, y, X=X, n=len(y)).index
+        ranked = ls.audit.label_errors(X, y, n=len(y)).table.index
     found = {"flipped": is_wrong, "LSMR-A": -ours.values}
     order = np.empty(len(y))
     order[np.asarray(ranked)] = np.arange(len(y))[::-1]

@@ -274,7 +274,7 @@ def shapley(unit: Unit, name: str) -> Any:
 
 
 EVALUATORS: dict[str, Callable[[Unit], Any]] = {
-    "suspects": lambda unit: ours(unit, by="suspects"),
+    "suspects": lambda unit: ours(unit, by="label_errors"),
     "forest out of bag": forest,
     "local logistic": lambda unit: local(unit, score="confidence"),
     "local SVM": lambda unit: local(unit, score="accuracy", model="svm"),
@@ -329,9 +329,10 @@ def about(rows: pd.DataFrame, quick: bool) -> str:
         "two means of the values call bad, precision at the true number of bad rows, AUROC. *features*: the same where "
         "rows get Gaussian noise and keep their label. *curves*: mean accuracy while 5 to 50 % of the rows are removed "
         "or added, best or worst first (high is good for worst removed and best added). The first four methods are "
-        "this library's: `tasks.suspects`, exact values of a forest of fixed structure out of bag, and local values of "
-        "logistic regression and of an SVM with the 20 nearest rows; the first two judge by models of their own and do "
-        "not use the validation rows. OpenDataVal's have its defaults, except that KNN-Shapley has K = 100 and that "
+        "this library's: `audit.label_errors`, exact values of a forest of fixed structure out of bag, and local "
+        "values of logistic regression and of an SVM with the 20 nearest rows; the first two judge by models of their "
+        "own and do not use the validation rows. OpenDataVal's have its defaults, except that KNN-Shapley has K = 100 "
+        "and that "
         f"Data Shapley and Beta Shapley take {100 * EPOCHS} permutations in all, with {SLOW_SEEDS} seeds (the seconds "
         "of both stand beside Data Shapley). Rows of MNIST are 32 principal components; pol and 2dplanes are split at "
         "the median of their target, so that published figures are for orientation only. Seconds are of one thread."

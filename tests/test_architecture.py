@@ -87,6 +87,13 @@ def test_no_room_imports_from_a_later_one():
     assert not wrong, "\n".join(wrong)
 
 
+def test_the_audit_of_a_table_needs_no_valuation():
+    """It imports models at most, and what they import: no method, question, problem, engine or valuation."""
+    models = next(number for number, names in enumerate(ROOMS) if "models" in names)
+    above = [f"{module} imports {to}" for module, to, _ in edges() if top(module) == "audit" and ROOM[top(to)] > models]
+    assert [edge for edge in above if " imports audit" not in edge] == []
+
+
 def test_the_contributing_page_draws_these_rooms():
     drawn = re.findall(r"^\| +(\d+) \| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert [int(number) for number, _ in drawn] == list(range(1, len(ROOMS) + 1))

@@ -11,7 +11,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
-from localshapley.audit.label_noise_models import judge_labels
+from localshapley.audit.label_noise_models import score_labels
 
 torch = pytest.importorskip("torch")
 
@@ -104,7 +104,7 @@ def test_a_model_of_theirs_is_trained_as_it_is(evaluator, iris):
 
 
 def test_suspects_have_the_lowest_values(evaluator, iris):
-    found = evaluator(by="suspects", random_state=0).train(tensors(*iris)).data_values
+    found = evaluator(by="label_errors", random_state=0).train(tensors(*iris)).data_values
     assert np.argmin(found) == 7
     assert ((found >= 0) & (found <= 1)).all()
 
@@ -113,8 +113,8 @@ def test_suspects_are_ranked_where_nothing_is_learnt_from_the_columns(evaluator)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
     data = tensors(X, y, X, y)
-    found = evaluator(by="suspects", random_state=0).train(data).data_values
-    judged = judge_labels(data[0].numpy().astype(float), y, seed=np.random.RandomState(0).randint(2**31 - 1))
+    found = evaluator(by="label_errors", random_state=0).train(data).data_values
+    judged = score_labels(data[0].numpy().astype(float), y, seed=np.random.RandomState(0).randint(2**31 - 1))
     assert np.isnan(judged.p_wrong).all()
     np.testing.assert_array_equal(found, -judged.suspicion)
 
@@ -128,5 +128,5 @@ def test_folds_take_the_place_of_validation_rows(evaluator, iris):
 
 
 def test_other_words_are_refused(evaluator):
-    with pytest.raises(ls.InvalidArgumentError, match="by must be 'values' or 'suspects', got 'loo'"):
+    with pytest.raises(ls.InvalidArgumentError, match="by must be 'values' or 'label_errors', got 'loo'"):
         evaluator(by="loo")

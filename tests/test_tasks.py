@@ -1,4 +1,4 @@
-"""Label errors, selection, curves, owners and explanations against slow twins."""
+"""Selection, curves, owners and explanations against slow twins."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley import tasks
-from localshapley.audit.label_errors import neighbours_of
 from localshapley.selection.learning_curves import CURVES
 from localshapley.valuation.matching import reordered
 from made import changed, made
@@ -117,7 +116,7 @@ class TestOwners:
     @pytest.mark.parametrize(
         ("valuation", "owner", "message"),
         [
-            (made([1.0, 2.0]), ["a"], r"owner must have one entry for each of the 2 rows .* got shape \(1,\)"),
+            (made([1.0, 2.0]), ["a"], r"owner must have one entry for each of the 2 rows; got shape \(1,\)"),
             (made([1.0, 2.0]), ["a", None], "owner is missing .* first at row 1"),
             (made([1.0, 2.0], [0.1, 0.1]), ["a", "b"], 'covariances .* method="auto"'),
             (made([1.0, 2.0]), None, "owner is missing; give the owner of each row"),
@@ -178,7 +177,7 @@ class TestSelect:
         ("n", "count"), [(1, 1), (np.int64(1), 1), (0.999, 105), (1.0, 105), (np.float64(1), 105), (5.0, 5), (0.2, 21)]
     )
     def test_one_is_a_row_and_one_point_zero_are_all(self, iris, n, count):
-        assert len(tasks.select(iris, n)) == len(tasks.suspects(iris, y, n=n)) == count
+        assert len(tasks.select(iris, n)) == count
 
     def test_a_dict_says_how_many(self, iris):
         table = tasks.select(iris, 10, y=y, balance={0: 0.7, 2: 0.3})
@@ -259,114 +258,6 @@ class TestExplain:
     def test_values_to_each_test_row_are_needed(self, iris):
         with pytest.raises(ls.InvalidArgumentError, match="per_test=True"):
             tasks.explain(changed(iris, per_test=None), 0)
-
-
-class TestSuspects:
-    @pytest.mark.parametrize("model", ["knn", "tree", "logistic"])
-    def test_flipped_labels_are_found_with_the_label_that_was_there(self, model):
-        rng = np.random.default_rng(0)
-        true = np.repeat(["left", "right"], 40)
-        rows = rng.normal(size=(80, 2)) + 6 * (true == "right")[:, None]
-        wrong = [3, 20, 47, 71]
-        labels = true.copy()
-        labels[wrong] = np.where(true[wrong] == "left", "right", "left")
-        v = ls.value(rows, labels, model=model, cv=5, support=ls.supports.Nearest(8))
-        table = tasks.suspects(v, labels, X=rows, n=4)
-        assert set(table.index) == set(wrong)
-        assert table["suggested"].tolist() == true[table.index].tolist()
-        assert table["label"].tolist() == labels[table.index].tolist()
-
-    def test_columns_against_a_slow_twin(self, iris):
-        table = tasks.suspects(iris, y, X=X, n=105, n_neighbours=4)
-        assert list(table.columns) == [
-            "suspicion",
-            "p_wrong",
-            "value",
-            "stderr",
-            "label",
-            "suggested",
-            "agreement",
-            "neighbours",
-        ]
-        scaled = X / X.std(axis=0)
-        for z, row in table.iterrows():
-            away = [(((scaled[z] - scaled[j]) ** 2).sum(), j) for j in range(105) if j != z]
-            nearest = [j for _, j in sorted(away)[:4]]
-            against = [j for j in nearest if y[j] != y[z]]
-            assert row["neighbours"] == against
-            assert row["agreement"] == 1 - len(against) / 4
-        assert table["suspicion"].is_monotonic_decreasing
-        assert table["p_wrong"].is_monotonic_decreasing
-
-    def test_with_few_rows_value_and_neighbours_decide(self):
-        rng = np.random.default_rng(0)
-        rows, labels = rng.normal(size=(18, 2)), np.tile([0, 1, 1], 6)
-        v = made(rng.normal(size=18))
-        table = tasks.suspects(v, labels, X=rows, n=18, n_neighbours=4)
-        by_row = table.sort_index()
-        agreement = by_row["agreement"].to_numpy()
-        expected = -(v.values / v.values.std() + agreement / agreement.std())
-        assert by_row["suspicion"].to_numpy() == pytest.approx(expected)
-        assert table["p_wrong"].isna().all()
-        for z, row in table.iterrows():
-            nearest = neighbours_of(v, rows / rows.std(axis=0), 4)[z]
-            assert Counter(labels[nearest])[row["suggested"]] == max(Counter(labels[nearest]).values())
-
-    def test_by_default_those_below_zero_beyond_doubt(self):
-        v = made([-1.0, -1.0, -0.1, 1.0, 0.0, 2.0], [0.1, 0.6, 0.0, 0.1, 0.0, 0.1])
-        table = tasks.suspects(v, list("ababab"))
-        assert table.index.tolist() == [0, 2]
-        assert table["agreement"].isna().all()
-        assert table["suggested"].isna().all()
-        assert table["neighbours"].tolist() == [[], []]
-        assert len(tasks.suspects(v, list("ababab"), X=np.arange(6.0)[:, None])) == 2
-
-    def test_companions_are_the_rows_of_the_same_supports(self, iris):
-        holds = [set(iris.per_test[:, [z]].nonzero()[0]) for z in range(105)]
-        table = tasks.suspects(iris, y, n=105, n_neighbours=3)
-        assert table["value"].is_monotonic_increasing
-        for z, found in enumerate(neighbours_of(iris, None, 3)):
-            nearness = {
-                j: len(holds[z] & holds[j]) / len(holds[z] | holds[j]) for j in range(105) if holds[z] & holds[j]
-            }
-            nearness.pop(z, None)
-            assert [nearness[j] for j in found] == pytest.approx(sorted(nearness.values(), reverse=True)[:3])
-
-    def test_the_names_of_the_neighbours_are_those_of_the_table(self, iris):
-        named = changed(iris, ids=pd.Index([f"row {z}" for z in range(105)]))
-        plain, table = tasks.suspects(iris, y, X=X, n=9), tasks.suspects(named, y, X=X, n=9)
-        assert table["neighbours"].tolist() == [[f"row {j}" for j in rows] for rows in plain["neighbours"]]
-
-    def test_numbers_without_rows_are_ranked_by_value(self):
-        D, t, D_test, t_test, _ = ls.datasets.load("diabetes")
-        v = ls.value(D, t, D_test, t_test, model=KNeighborsRegressor(), per_test=True)
-        table = tasks.suspects(v, t, n=4)
-        assert table.index.tolist() == v.bottom(4).index.tolist()
-        assert "agreement" not in table
-        assert tasks.verdict(v, t, table).n_suspects == 4
-        for suggested, rows in zip(table["suggested"], table["neighbours"], strict=True):
-            assert suggested == pytest.approx(t[rows].mean())
-            assert len(rows) == 10
-
-    def test_text_labels_and_cross_validation(self):
-        names = np.array(["setosa", "versicolor", "virginica"])[y]
-        names[5] = "setosa" if names[5] != "setosa" else "virginica"
-        v = ls.value(X, names, model="knn", cv=5, per_test=True)
-        assert 5 in tasks.suspects(v, names, X=X, n=3).index
-        assert tasks.suspects(v, names, X=X)["suggested"].isin(names).all()
-
-    @pytest.mark.parametrize(
-        ("arguments", "message"),
-        [
-            ({"y": y[1:]}, "y must have one entry for each of the 105 rows"),
-            ({"y": y, "n": 0}, "n must be a number of rows"),
-            ({"y": y, "n_neighbours": 0}, "n_neighbours must be a whole number of at least 1; got 0"),
-            ({"y": y, "X": X[:9]}, "X must have 105 rows"),
-        ],
-    )
-    def test_bad_input(self, iris, arguments, message):
-        with pytest.raises(ls.InvalidArgumentError, match=message):
-            tasks.suspects(iris, **arguments)
 
 
 @pytest.fixture(scope="module")
@@ -468,15 +359,13 @@ class TestCurves:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda v: ls.tasks.suspects(v, [0, 1]),
         lambda v: ls.tasks.owners(v, ["a", "b"]),
         lambda v: ls.tasks.explain(v, 0),
         lambda v: ls.tasks.select(v, 1),
-        lambda v: ls.tasks.verdict(v, [0, 1], None),
         lambda v: ls.update(v, [[0.0], [1.0]], [0, 1], [[0.0]], [0], model="knn"),
         lambda v: ls.report.write_report("r.html", v),
     ],
-    ids=["suspects", "owners", "explain", "select", "verdict", "update", "write_report"],
+    ids=["owners", "explain", "select", "update", "write_report"],
 )
 @pytest.mark.parametrize("given", [None, np.zeros(2), pd.Series([0.0, 1.0])], ids=["nothing", "values", "column"])
 def test_what_is_no_valuation_is_refused(call, given):

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from localshapley import comparators, datasets, methods, models, report, scoring, stopping, supports, tasks, theory
+    from localshapley import (
+        audit,
+        comparators,
+        datasets,
+        methods,
+        models,
+        report,
+        scoring,
+        stopping,
+        supports,
+        tasks,
+        theory,
+    )
     from localshapley.api import shapley, value
     from localshapley.clean import CleanClassifier, CleanRegressor
     from localshapley.coalitions.games import SupportGraph
@@ -62,6 +74,7 @@ _HOME = {
     "warm_up": "warming",
 }
 _MODULES = (
+    "audit",
     "comparators",
     "datasets",
     "methods",
@@ -92,6 +105,7 @@ __all__ = [
     "TooLargeError",
     "TrainingError",
     "Valuation",
+    "audit",
     "comparators",
     "datasets",
     "load",

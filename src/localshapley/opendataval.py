@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from localshapley.api import value
 from localshapley.arrays import AnyArray, Floats
-from localshapley.audit.label_errors import judge
+from localshapley.audit.label_noise_models import noise_scores
 from localshapley.errors import InvalidArgumentError
 
 try:
@@ -36,9 +36,9 @@ class LocalShapleyEvaluator(DataEvaluator, ModelMixin):  # type: ignore[misc]
         As in `localshapley.value`; by default the model that OpenDataVal passes. One that wraps a scikit-learn
         estimator is unwrapped, so that it is compiled where `value` compiles it; one of PyTorch is trained as it is,
         coalition by coalition.
-    by : {"values", "suspects"}, default="values"
+    by : {"values", "label_errors"}, default="values"
         Whether the data values are Shapley values, or how probably each label is right (one less the `p_wrong` of
-        `localshapley.tasks.suspects`), for which neither the model nor the validation rows are needed. Where too
+        `localshapley.audit.label_errors`), for which neither the model nor the validation rows are needed. Where too
         little is learnt from the columns to tell a probability, rows are ranked by suspicion alone.
     random_state : int, RandomState or None
         As in OpenDataVal; it seeds the draws.
@@ -49,7 +49,7 @@ class LocalShapleyEvaluator(DataEvaluator, ModelMixin):  # type: ignore[misc]
     Attributes
     ----------
     valuation : Valuation
-        What `value` gave; not there with ``by="suspects"``.
+        What `value` gave; not there with ``by="label_errors"``.
 
     Examples
     --------
@@ -59,8 +59,8 @@ class LocalShapleyEvaluator(DataEvaluator, ModelMixin):  # type: ignore[misc]
     """
 
     def __init__(self, model: Any = None, by: str = "values", random_state: Any = None, **settings: Any) -> None:
-        if by not in ("values", "suspects"):
-            raise InvalidArgumentError(f"by must be 'values' or 'suspects', got {by!r}.")
+        if by not in ("values", "label_errors"):
+            raise InvalidArgumentError(f"by must be 'values' or 'label_errors', got {by!r}.")
         super().__init__(random_state)
         self.model, self.by, self.settings = model, by, settings
 
@@ -69,13 +69,13 @@ class LocalShapleyEvaluator(DataEvaluator, ModelMixin):  # type: ignore[misc]
         seed = int(self.random_state.randint(2**31 - 1))
         X, y = _rows(self.x_train), _labels(self.y_train)
         regression = y.dtype.kind == "f"
-        if self.by == "suspects":
-            judged = judge(X, y, regression=regression, seed=seed)
-            if judged is None:
+        if self.by == "label_errors":
+            scores = noise_scores(X, y, regression=regression, seed=seed)
+            if scores is None:
                 raise InvalidArgumentError(
-                    "by='suspects' needs twenty rows and two classes of five; use by='values' for so few."
+                    "by='label_errors' needs twenty rows and two classes of five; use by='values' for so few."
                 )
-            self._values = -judged.suspicion if np.isnan(judged.p_wrong).any() else 1 - judged.p_wrong
+            self._values = -scores.suspicion if np.isnan(scores.p_wrong).any() else 1 - scores.p_wrong
             return self
         model = self.model if self.model is not None else _own(self.pred_model, regression, args, kwargs)
         tests = () if self.settings.get("cv") is not None else (_rows(self.x_valid), _labels(self.y_valid))

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
-from localshapley.audit.review_decisions import COLUMNS, read_decisions
+from localshapley.audit import apply, contents
+from localshapley.audit.apply_decisions import COLUMNS, read_decisions
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.tasks import apply, contents
 
 TABLE = pd.DataFrame(
     {"size": [1.5, 2.0, np.nan, 4.0], "note": ["a", None, "=x", "d"], "kind": ["yes", "no", " yes", "no"]},

@@ -9,8 +9,7 @@ from scipy import sparse
 from sklearn import datasets
 
 import localshapley as ls
-from localshapley.audit import near_rows
-from localshapley.tasks import copies
+from localshapley.audit import copies, near_rows
 
 
 def normal(n, p, seed=0):
@@ -158,7 +157,7 @@ class TestNear:
         found = copies(X)
         assert found.skipped
         assert (
-            "60 rows with 20 columns take long (tasks.copies with near=True looks for them)" in found.lines["skipped"]
+            "60 rows with 20 columns take long (audit.copies with near=True looks for them)" in found.lines["skipped"]
         )
         assert "no copies\n" in repr(found)
         assert "near" in copies(X, near=True).lines

@@ -1,4 +1,4 @@
-"""Witnesses of wrong labels: how they rank, how sure they are, and how many labels they think are wrong."""
+"""Label-noise models: how they rank, how sure they are, and how many labels they think are wrong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sklearn.svm import SVC
 
 import localshapley as ls
 from localshapley.audit import label_noise_models
-from localshapley.audit.label_noise_models import judge_labels, judge_numbers
+from localshapley.audit.label_noise_models import score_labels, score_numbers
+from localshapley.audit.noise_rates import two_kinds
 from localshapley.data.row_digests import digest_cells, digest_labels
 
 
@@ -33,7 +34,7 @@ def with_flips(load, rate, seed=0, n=None):
 @pytest.fixture(scope="module")
 def wine():
     X, y, wrong, true = with_flips(load_wine, 0.15)
-    return X, y, wrong, true, judge_labels(X, y)
+    return X, y, wrong, true, score_labels(X, y)
 
 
 def margin(p, y):
@@ -44,7 +45,7 @@ def margin(p, y):
 
 def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say():
     X, y, *_ = with_flips(load_wine, 0.3)
-    judged = judge_labels(X, y)
+    judged = score_labels(X, y)
     X = StandardScaler().fit_transform(X).clip(-3, 3).round(6)
     quantiles = np.quantile(X, [0, 0.1, 0.25, 0.5, 0.75, 0.9, 1], axis=0)
     X = X[:, np.lexsort(np.vstack([quantiles, (y - y.mean()) @ X / len(y)]).round(6))]
@@ -52,7 +53,7 @@ def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say():
     X, y = X[order], y[order]
     trust, shares, machine = trusted(X, y, leaf=3, C=1)
     differ = ((shares + machine).argmax(axis=1) != y).mean() / (2 * 2 / 3)
-    assert 0.2 < differ < 0.3  # both kinds of witnesses have a say
+    assert 0.2 < differ < 0.3  # both kinds of models have a say
     cautious, *_ = trusted(X, y, leaf=10, C=0.1)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     linear = cross_val_predict(LogisticRegression(C=0.1, max_iter=300), X, y, cv=folds, method="predict_proba")
@@ -62,7 +63,7 @@ def test_suspicion_is_what_scikit_learn_and_the_values_of_the_forest_say():
 
 
 def trusted(X, y, leaf, C):
-    """The witnesses, from scikit-learn and the values of the forest."""
+    """The models, from scikit-learn and the values of the forest."""
     forest = RandomForestClassifier(100, min_samples_leaf=leaf, oob_score=True, random_state=0)
     values = ls.value(X, y, model=ls.models.Fixed(forest), cv="oob").values
     folds, others = (list(StratifiedKFold(5, shuffle=True, random_state=s).split(X, y)) for s in (0, 1))
@@ -100,30 +101,30 @@ def test_wrong_labels_are_found_with_the_right_ones(wine):
 @pytest.mark.slow
 def test_the_number_of_wrong_labels(load, n, rate):
     X, y, wrong, _ = with_flips(load, rate, n=n)
-    about, low, high = judge_labels(X, y).n_wrong
+    about, low, high = score_labels(X, y).n_wrong
     assert low * 0.9 <= wrong.sum() <= high * 1.1
     assert low <= about <= high
 
 
 def test_right_labels_are_left_alone():
     X, y = load_breast_cancer(return_X_y=True)
-    judged = judge_labels(X, y)
+    judged = score_labels(X, y)
     assert (judged.p_wrong > 0.5).sum() <= 1
     assert judged.n_wrong[1] < 1
 
 
 def test_sparse_tables_give_the_same(wine, monkeypatch):
     X, y, *_, judged = wine
-    assert (judge_labels(sparse.csr_matrix(X), y).suspicion == judged.suspicion).all()
+    assert (score_labels(sparse.csr_matrix(X), y).suspicion == judged.suspicion).all()
     monkeypatch.setattr(label_noise_models, "MAX_CELLS", 100)
-    thin = judge_labels(sparse.csr_matrix(X), y).suspicion
+    thin = score_labels(sparse.csr_matrix(X), y).suspicion
     assert np.corrcoef(thin, judged.suspicion)[0, 1] > 0.95
 
 
 def test_the_order_of_rows_and_columns_does_not_matter(wine):
     X, y, *_, judged = wine
     order = np.random.default_rng(0).permutation(len(y))
-    shuffled = judge_labels(np.asfortranarray(X[order][:, ::-1]), y[order])
+    shuffled = score_labels(np.asfortranarray(X[order][:, ::-1]), y[order])
     assert (shuffled.suspicion == judged.suspicion[order]).all()
     assert (shuffled.p_wrong == judged.p_wrong[order]).all()
     assert (shuffled.suggested == judged.suggested[order]).all()
@@ -131,7 +132,7 @@ def test_the_order_of_rows_and_columns_does_not_matter(wine):
 
 def test_same_seed_same_judgement(wine):
     X, y, *_, judged = wine
-    again, other = judge_labels(X, y), judge_labels(X, y, seed=7)
+    again, other = score_labels(X, y), score_labels(X, y, seed=7)
     assert (again.suspicion == judged.suspicion).all()
     assert (again.p_wrong == judged.p_wrong).all()
     assert (other.suspicion != judged.suspicion).any()
@@ -139,7 +140,7 @@ def test_same_seed_same_judgement(wine):
 
 def test_copies_are_judged_alike(wine):
     X, y, *_ = wine
-    judged = judge_labels(np.vstack([X, X[:20]]), np.r_[y, y[:20]])
+    judged = score_labels(np.vstack([X, X[:20]]), np.r_[y, y[:20]])
     assert (judged.suspicion[:20] == judged.suspicion[178:]).all()
     assert (judged.p_wrong[:20] == judged.p_wrong[178:]).all()
 
@@ -156,25 +157,25 @@ def test_rare_categories_and_outliers_do_not_outweigh_the_rest():
 def test_rare_classes_are_not_judged():
     X, y, _, _ = with_flips(load_wine, 0.0)
     y[[3, 50]] = 7
-    judged = judge_labels(X, y)
+    judged = score_labels(X, y)
     assert judged.suspicion[[3, 50]].tolist() == [0, 0]
     assert (judged.suggested[[3, 50]] == -1).all()
     assert judged.p_wrong[[3, 50]] == pytest.approx(judged.n_wrong[0] / len(y))
     assert (judged.suggested[np.arange(len(y)) % 53 != 50] != 7).all()
 
 
-def test_with_too_little_there_are_no_witnesses():
+def test_with_too_little_there_are_no_scores():
     X, y = load_wine(return_X_y=True)
-    assert judge_labels(X[:19], np.arange(19) % 2) is None
-    assert judge_labels(X, np.zeros(len(y), dtype=int)) is None
-    assert judge_labels(X, np.r_[np.zeros(len(y) - 4, dtype=int), 1, 1, 1, 1]) is None
-    assert judge_numbers(X[:19], X[:19, 0]) is None
+    assert score_labels(X[:19], np.arange(19) % 2) is None
+    assert score_labels(X, np.zeros(len(y), dtype=int)) is None
+    assert score_labels(X, np.r_[np.zeros(len(y) - 4, dtype=int), 1, 1, 1, 1]) is None
+    assert score_numbers(X[:19], X[:19, 0]) is None
 
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_where_nothing_can_be_learnt_nothing_is_said(n_classes):
     rng = np.random.default_rng(1)
-    judged = judge_labels(rng.normal(size=(300, 4)), rng.integers(0, n_classes, 300))
+    judged = score_labels(rng.normal(size=(300, 4)), rng.integers(0, n_classes, 300))
     assert np.isnan(judged.p_wrong).all()
     assert np.isnan(judged.n_wrong).all()
     assert np.isfinite(judged.suspicion).all()
@@ -185,40 +186,40 @@ def test_many_classes_are_judged_class_by_class():
     y = np.repeat(np.arange(25), 8)
     X = np.column_stack([y % 5, y // 5]) * 6 + rng.normal(size=(200, 2))
     y[[4, 90]] = [20, 3]
-    judged = judge_labels(X, y)
+    judged = score_labels(X, y)
     assert set(np.argsort(-judged.suspicion)[:2]) == {4, 90}
     assert judged.suggested[[4, 90]].tolist() == [0, 11]
 
 
 def test_of_many_rows_samples_are_enough(monkeypatch):
     X, y, wrong, _ = with_flips(load_breast_cancer, 0.1)
-    for name, most in (("MAX_BAG", 200), ("MAX_OF_MACHINE", 150), ("MAX_OF_REGRESSION", 150)):
+    for name, most in (("MAX_BAG", 200), ("MAX_MACHINE_ROWS", 150), ("MAX_REGRESSION_ROWS", 150)):
         monkeypatch.setattr(label_noise_models, name, most)
-    judged = judge_labels(X, y)
+    judged = score_labels(X, y)
     worst = np.argsort(-judged.suspicion)[: wrong.sum()]
     assert wrong[worst].mean() > 0.75
 
 
-def test_cautious_witnesses_find_more_where_many_labels_are_wrong(monkeypatch):
+def test_cautious_models_find_more_where_many_labels_are_wrong(monkeypatch):
     X, y, wrong, _ = with_flips(load_breast_cancer, 0.4)
     found = {}
     for few in (0.2, 1.0):  # as it is, and without them
         monkeypatch.setattr(label_noise_models, "FEW_DIFFER", few)
         monkeypatch.setattr(label_noise_models, "MANY_DIFFER", 1.5 * few)
-        found[few] = wrong[np.argsort(-judge_labels(X, y).suspicion)[: wrong.sum()]].mean()
+        found[few] = wrong[np.argsort(-score_labels(X, y).suspicion)[: wrong.sum()]].mean()
     assert found[0.2] > found[1.0] + 0.02
 
 
 def test_few_differing_labels_need_no_caution(monkeypatch):
     X, y, *_ = with_flips(load_wine, 0.05)
     monkeypatch.setattr(label_noise_models, "CAUTIOUS", None)
-    assert judge_labels(X, y) is not None
+    assert score_labels(X, y) is not None
 
 
 def test_the_steps_are_told():
     told = []
     X, y, *_ = with_flips(load_wine, 0.1)
-    judge_labels(X, y, progress=lambda done, total: told.append((done, total)))
+    score_labels(X, y, progress=lambda done, total: told.append((done, total)))
     assert told[-1] == (40, 40)
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -230,7 +231,7 @@ def judged():
     wrong = rng.choice(400, 30, replace=False)
     y = true.copy()
     y[wrong] += rng.choice([-1, 1], 30) * rng.uniform(2, 3, 30) * y.std()
-    return wrong, true, judge_numbers(X, y), X, y
+    return wrong, true, score_numbers(X, y), X, y
 
 
 class TestNumbers:
@@ -249,18 +250,18 @@ class TestNumbers:
 
     def test_units_do_not_matter(self, judged):
         _, _, said, X, y = judged
-        other = judge_numbers(X * 1000, y * 1e6 + 5)
+        other = score_numbers(X * 1000, y * 1e6 + 5)
         assert other.p_wrong == pytest.approx(said.p_wrong, abs=0.05)
 
     def test_numbers_that_are_all_the_same_are_right(self):
         X = np.random.default_rng(0).normal(size=(50, 2))
-        assert (judge_numbers(X, np.full(50, 3.0)).p_wrong < 0.5).all()
+        assert (score_numbers(X, np.full(50, 3.0)).p_wrong < 0.5).all()
 
     @pytest.mark.parametrize("kind", ["linear", "exp", "quadratic", "interaction", "heavy tails", "heteroscedastic"])
     def test_right_numbers_are_left_alone(self, kind):
         for seed, (n, width) in enumerate([(200, 1), (200, 3), (400, 5)]):
             X, y = right_numbers(kind, n, width, seed)
-            said = judge_numbers(X, y)
+            said = score_numbers(X, y)
             assert (said.p_wrong > 0.5).sum() == 0
             assert said.n_wrong[1] == 0
             assert said.n_wrong[0] < 0.02 * n
@@ -268,7 +269,7 @@ class TestNumbers:
     def test_one_gross_error_is_enough(self):
         X, y = right_numbers("linear", 200, 3, 0)
         y[17] += 10 * y.std()
-        assert np.flatnonzero(judge_numbers(X, y).p_wrong > 0.5).tolist() == [17]
+        assert np.flatnonzero(score_numbers(X, y).p_wrong > 0.5).tolist() == [17]
 
     @pytest.mark.parametrize("kind", ["linear", "quadratic"])
     def test_wrong_numbers_among_them_are_found(self, kind):
@@ -276,7 +277,7 @@ class TestNumbers:
         rng = np.random.default_rng(1)
         wrong = rng.choice(200, 12, replace=False)
         y[wrong] += rng.choice([-1, 1], 12) * rng.uniform(1.5, 3, 12) * y.std()
-        said = judge_numbers(X, y)
+        said = score_numbers(X, y)
         listed = np.flatnonzero(said.p_wrong > 0.5)
         assert np.isin(listed, wrong).mean() > 0.8
         assert np.isin(wrong, listed).mean() > 0.8
@@ -286,11 +287,11 @@ class TestNumbers:
         X = np.repeat(np.arange(5.0), 20)[:, None]
         y = 10 * X[:, 0]
         y[30] = 25
-        said = judge_numbers(X, y)
+        said = score_numbers(X, y)
         assert np.argmax(said.suspicion) == 30
         assert np.delete(said.p_wrong, 30).max() < 0.5
 
-    def test_the_witness_that_predicts_best_counts_most_and_disagreement_excuses(self):
+    def test_the_model_that_predicts_best_counts_most_and_disagreement_excuses(self):
         target = np.array([0.0, 0.0, 4.0, 4.0, 0.0])
         good, poor = np.array([0.1, 0.1, 0.1, 0.1, 0.1]), np.array([1.0, -1.0, 0.1, -9.0, 1.0])
         residual, together = label_noise_models._together(target, np.array([good, poor]))
@@ -303,7 +304,7 @@ class TestNumbers:
         residual = np.abs(rng.normal(size=500) if freedom is None else rng.standard_t(freedom, 500))
         if freedom is None:
             residual[:40] = rng.uniform(5, 20, 40)
-        p_wrong, (about, low, high) = label_noise_models._two_kinds(residual)
+        p_wrong, (about, low, high) = two_kinds(residual)
         assert ((p_wrong > 0.5).sum() > 30) == is_two
         assert (low > 0) == is_two
         assert about == pytest.approx(p_wrong.sum(), rel=0.01, abs=0.1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import localshapley as ls
-from localshapley.audit.label_errors import _agreement, neighbours_of
+from localshapley.audit.label_errors import _agreement, _neighbours
 from localshapley.report import write_report
 
 N_TESTS = 40
@@ -32,14 +32,14 @@ def actions(folder, n_rows):
     data = valued(n_rows)
     v = ls.value(*data, model="knn")
     path = folder / f"{n_rows}.parquet"
-    listed = ls.tasks.suspects(v, data[1], n=5)
+    listed = ls.audit.label_errors(None, data[1], values=v, n=5)
     return {
         "value": lambda: ls.value(*data, model="knn"),
         "to_frame": v.to_frame,
         "repr": lambda: repr(v),
         "save": lambda: v.save(path),
         "load": lambda: ls.load(path),
-        "suspects": lambda: ls.tasks.suspects(v, data[1], n=5),
+        "suspects": lambda: ls.audit.label_errors(None, data[1], values=v, n=5),
         "report": lambda: write_report(folder / f"{n_rows}.html", v, data[0], y=data[1], suspects=listed),
     }
 
@@ -67,13 +67,13 @@ def test_agreement_is_the_share_of_neighbours_with_the_same_label(with_rows):
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(30, 2)), rng.choice(["a", "b"], size=30)
     v = ls.value(X, y, X[:8] + 0.1, y[:8], model="knn", per_test=True)
-    found = neighbours_of(v, X if with_rows else None, 4)
+    found = _neighbours(X if with_rows else None, v, 4)
     agreement = _agreement(y, found)
     for z in range(30):
         rows = found[z]
         expected = np.mean([y[i] == y[z] for i in rows]) if len(rows) else np.nan
         np.testing.assert_equal(agreement[z], expected)
     some = np.array([20, 3, 4])
-    of_some = neighbours_of(v, X if with_rows else None, 4, some)
+    of_some = _neighbours(X if with_rows else None, v, 4, some)
     assert [near.tolist() for near in of_some] == [found[z].tolist() for z in some]
     np.testing.assert_equal(_agreement(y, of_some, some), agreement[some])

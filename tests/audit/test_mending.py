@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import localshapley as ls
+from localshapley.audit import Mending, label_errors, worth_mending
 from localshapley.data.folds import make_folds
-from localshapley.tasks import Mending, suspects, worth_mending
 
 pytestmark = pytest.mark.filterwarnings("ignore::localshapley.errors.LocalShapleyWarning")
 MODEL = KNeighborsClassifier(1)
@@ -43,8 +43,7 @@ class TestWorthMending:
         worth = worth_mending(X, y, model=MODEL, cv=3, seed=4)
         right, listed = np.zeros((3, 90)), np.zeros(90)
         for train, test in make_folds(3, y, classifier=True, seed=4):
-            v = ls.value(X[train], y[train], model=MODEL, cv=3, seed=4)
-            found = suspects(v, y[train], X=X[train], seed=4)
+            found = label_errors(X[train], y[train], seed=4).table
             listed[train[found.index]] += 0.5
             right[:, test] = [p == y[test] for p in plain(X, y, found, train, X[test])]
         assert [worth.before, worth.dropped, worth.relabelled] == pytest.approx(right.mean(axis=1))
@@ -58,8 +57,7 @@ class TestWorthMending:
         X, y, _ = two_clouds(80, 0.2)
         X_test, _, y_test = two_clouds(40, 0, seed=1)
         worth = worth_mending(X, y, X_test, y_test, model=MODEL, n=12)
-        v = ls.value(X, y, X_test, y_test, model=MODEL)
-        found = suspects(v, y, X=X, n=12)
+        found = label_errors(X, y, n=12).table
         right = np.array([p == y_test for p in plain(X, y, found, np.arange(80), X_test)])
         assert [worth.before, worth.dropped, worth.relabelled] == pytest.approx(right.mean(axis=1))
         assert worth.unsuspected is None

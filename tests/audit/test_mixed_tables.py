@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import localshapley as ls
-from localshapley import tasks
+from localshapley import audit, tasks
 from localshapley.data.preparing import prepare
 
 N_ROWS = 120
@@ -54,22 +54,22 @@ def v(patients):
 
 def test_suspects_are_found_in_the_table_that_was_valued(v, patients):
     X, y = patients
-    assert set(tasks.suspects(v, y, X=X, n=3).index) == {f"p{i}" for i in WRONG}
-    found = tasks.suspects(v, y, X=X)
-    assert len(found)
-    assert found.equals(tasks.suspects(v, y, X=prepare(X).X))
-    assert "gaps in 'age' filled with the median" in found.attrs["preparation"]
-    assert found.equals(tasks.suspects(v, pd.Series(y, X.index)[::-1], X=X[::-1]))
+    assert set(audit.label_errors(X, y, values=v, n=3).table.index) == {f"p{i}" for i in WRONG}
+    found = audit.label_errors(X, y, values=v)
+    assert len(found.table)
+    assert found.table.equals(audit.label_errors(prepare(X).X, y, values=v).table)
+    assert "gaps in 'age' filled with the median" in found.preparation
+    assert found.table.equals(audit.label_errors(X[::-1], pd.Series(y, X.index)[::-1], values=v).table)
 
 
 def test_numbers_are_left_as_they_are(v, patients):
     X, y = patients
-    assert "preparation" not in tasks.suspects(v, y, X=prepare(X).X).attrs
+    assert audit.label_errors(prepare(X).X, y, values=v).preparation == []
 
 
 def test_an_array_with_gaps_and_words_gives_the_same(v, patients):
     X, y = patients
-    assert tasks.suspects(v, y, X=X.to_numpy()).equals(tasks.suspects(v, y, X=X))
+    assert audit.label_errors(X.to_numpy(), y, values=v).table.equals(audit.label_errors(X, y, values=v).table)
 
 
 def test_distances_are_between_prepared_rows(v, patients):
@@ -92,9 +92,9 @@ def test_test_rows_are_prepared_as_training_rows_are(patients):
 
 def test_mending_is_measured_with_the_pipeline(patients):
     X, y = patients
-    worth = tasks.worth_mending(X, y, model=MODEL, cv=3)
+    worth = audit.worth_mending(X, y, model=MODEL, cv=3)
     assert worth.n_tests == N_ROWS
-    same = tasks.worth_mending(X, y, model=MODEL, cv=3, features=prepare(X).X)
+    same = audit.worth_mending(X, y, model=MODEL, cv=3, features=prepare(X).X)
     assert (worth.before, worth.dropped, worth.relabelled) == (same.before, same.dropped, same.relabelled)
     assert worth.relabelled >= worth.before
 
@@ -109,4 +109,4 @@ def test_mending_is_measured_with_the_pipeline(patients):
 def test_what_cannot_be_prepared_is_refused_with_a_remedy(patients, cells, why):
     X, y = patients
     with pytest.raises(ls.InvalidArgumentError, match=rf"features cannot be .*{why}.*X=pipeline\[:-1\]\.fit_transform"):
-        tasks.worth_mending(X, y, model=MODEL, cv=3, features=X.assign(age=cells))
+        audit.worth_mending(X, y, model=MODEL, cv=3, features=X.assign(age=cells))

@@ -12,8 +12,10 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import localshapley as ls
-from localshapley import tasks
-from localshapley.audit.label_noise_models import _by_chance
+from localshapley import audit
+from localshapley.audit.label_noise_models import NoiseScores
+from localshapley.audit.noise_rates import share_by_chance
+from localshapley.audit.verdict import make_verdict
 from localshapley.errors import LocalShapleyWarning
 from localshapley.valuation import Skill
 from made import changed
@@ -22,10 +24,13 @@ GOOD = Skill("accuracy", model=0.9, guess=0.6, stderr=0.02, n_tests=100, constan
 NEAR = replace(GOOD, model=0.63)
 
 
-def found_among(v, y, rows):
-    """Some rows as a table of suspects."""
-    table = v.to_frame()[["value", "stderr"]].iloc[rows]
-    return table.assign(label=np.asarray(y)[rows], suggested="other", agreement=0.1, suspicion=1.0)
+def verdict_of(v, y, rows, *, wrong=None, differ=None, regression=False):
+    """What a list of some rows amounts to, by their values or, with `differ`, by label-noise models."""
+    rows = np.array(rows)
+    is_wrong = np.isin(np.arange(len(y)), rows if wrong is None else wrong) & v.below_zero()
+    nothing = np.zeros(len(y))
+    scores = None if differ is None else NoiseScores(nothing, nothing, nothing, (len(rows), 1, 20), differ)
+    return make_verdict(y, rows, scores, is_wrong, v, regression=regression)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +44,7 @@ def hundred():
 
 def test_suspects_are_counted_by_class(hundred):
     v, y = hundred
-    verdict = tasks.verdict(v, y, found_among(v, y, [0, 1, 2, 85]))
+    verdict = verdict_of(v, y, [0, 1, 2, 85])
     assert (verdict.n_suspects, verdict.n_rows, verdict.cautions) == (4, 100, [])
     assert verdict.by_class.to_dict("index") == {
         "a": {"rows": 80, "suspects": 3, "share": 3 / 80},
@@ -48,7 +53,7 @@ def test_suspects_are_counted_by_class(hundred):
     assert verdict.classes == "3 of 80 labelled 'a' (4 %), 1 of 20 labelled 'b' (5 %)"
     assert verdict.harm == v.values[[0, 1, 2, 85]].sum()
     assert str(GOOD) in repr(verdict)
-    assert tasks.verdict(v, None, found_among(v, y, [0])).by_class is None
+    assert verdict_of(v, y, [0], regression=True).by_class is None
 
 
 @pytest.mark.parametrize(
@@ -70,7 +75,7 @@ def test_suspects_are_counted_by_class(hundred):
 def test_cautions_begin_at_their_thresholds(hundred, skill, rows, words):
     v, y = hundred
     v = changed(v, skill=skill)
-    cautions = tasks.verdict(v, y, found_among(v, y, list(rows))).cautions
+    cautions = verdict_of(v, y, rows).cautions
     assert len(cautions) == (words is not None)
     assert all(words in caution for caution in cautions)
 
@@ -78,19 +83,17 @@ def test_cautions_begin_at_their_thresholds(hundred, skill, rows, words):
 def test_rows_that_may_do_no_harm_are_not_counted_for_a_caution(hundred):
     v, y = hundred
     doubtful = changed(v, stderr=np.full(100, 1000.0))
-    assert tasks.verdict(doubtful, y, found_among(doubtful, y, list(range(50)))).cautions == []
-    agreeing = found_among(v, y, list(range(50))).assign(agreement=0.5)
-    assert tasks.verdict(v, y, agreeing).cautions == []
+    assert verdict_of(doubtful, y, range(50)).cautions == []
+    assert verdict_of(v, y, range(50), wrong=[]).cautions == []
 
 
 def test_the_error_of_the_harm_knows_that_errors_are_correlated(hundred):
     v, y = hundred
     spread = np.random.default_rng(1).normal(size=(100, 64)).astype(np.float32)
     v = changed(v, spread=spread, stderr=np.linalg.norm(spread, axis=1))
-    found = found_among(v, y, [3, 5, 8])
     expected = np.sqrt((spread @ spread.T)[np.ix_([3, 5, 8], [3, 5, 8])].sum())
-    assert tasks.verdict(v, y, found).harm_stderr == pytest.approx(expected, rel=1e-5)
-    assert tasks.verdict(changed(v, spread=None), y, found).harm_stderr == pytest.approx(v.stderr[[3, 5, 8]].sum())
+    assert verdict_of(v, y, [3, 5, 8]).harm_stderr == pytest.approx(expected, rel=1e-5)
+    assert verdict_of(changed(v, spread=None), y, [3, 5, 8]).harm_stderr == pytest.approx(v.stderr[[3, 5, 8]].sum())
 
 
 def test_labels_that_cannot_be_learnt_are_warned_of():
@@ -100,9 +103,9 @@ def test_labels_that_cannot_be_learnt_are_warned_of():
     assert v.skill.is_near_chance
     assert v.skill.n_tests == 300
     with pytest.warns(LocalShapleyWarning) as told:
-        found = tasks.suspects(v, y, X=X)
-    assert len(found) == 0
-    assert tasks.verdict(v, y, found).n_wrong is None
+        found = audit.label_errors(X, y, values=v)
+    assert len(found.table) == 0
+    assert found.verdict.n_wrong is None
     words = [str(warning.message) for warning in told]
     assert any("no better than a constant guess" in text for text in words)
     assert any("nothing is known about which are wrong" in text for text in words)
@@ -116,7 +119,7 @@ class TestOutcomesOfChance:
         y = (rng.random(600) < 1 / (1 + np.exp(-1.3 * X[:, 0]))).astype(int)  # bought or not
         v = ls.value(X, y, cv=5, model="logistic", support=ls.supports.Nearest(5))
         with pytest.warns(LocalShapleyWarning, match=r"outcomes of chance .* cannot be told from wrong ones"):
-            tasks.suspects(v, y, X=X)
+            audit.label_errors(X, y, values=v)
 
     @pytest.mark.parametrize("seed", [2, 3])
     def test_are_cautioned_of_where_fewer_than_an_eighth_look_wrong(self, seed):
@@ -125,36 +128,33 @@ class TestOutcomesOfChance:
         y = (rng.random(700) < 1 / (1 + np.exp(-2.2 * X[:, 0] - 1.5 * X[:, 1]))).astype(int)
         v = ls.value(X, y, cv=5, model="logistic", support=ls.supports.Nearest(5))
         with pytest.warns(LocalShapleyWarning, match=r"all labels may be right.* outcomes of chance"):
-            found = tasks.suspects(v, y, X=X)
-        assert len(found) > 10
-        assert found.attrs["n_wrong"][0] < 700 / 8
-        assert "all labels may be right" in repr(tasks.verdict(v, y, found))
+            found = audit.label_errors(X, y, values=v)
+        assert len(found.table) > 10
+        assert found.verdict.n_wrong[0] < 700 / 8
+        assert "all labels may be right" in repr(found.verdict)
         with pytest.warns(LocalShapleyWarning, match="all labels may be right"):
-            tasks.suspects(v, y, X=X, n=3)
+            audit.label_errors(X, y, values=v, n=3)
 
     @pytest.mark.parametrize(("n", "told"), [(10, False), (11, True)])
     def test_so_few_that_all_can_be_looked_at_bring_no_caution(self, hundred, n, told):
         v, y = hundred
-        found = found_among(v, y, list(range(n))).assign(p_wrong=0.9)
-        found.attrs |= {"n_wrong": (n, 1, 20), "differ": (0.2, 0.08, 0.08)}
-        assert bool(tasks.verdict(v, y, found).cautions) is told
-        found.attrs["n_suspects"] = n
-        assert bool(tasks.verdict(v, y, found[:1]).cautions) is told  # a list that is cut short
-        found.attrs["differ"] = (0.2, 0.19, 0.08)
-        assert not tasks.verdict(v, y, found).cautions
+        assert bool(verdict_of(v, y, range(n), differ=(0.2, 0.08, 0.08)).cautions) is told
+        short = verdict_of(v, y, range(1), wrong=range(n), differ=(0.2, 0.08, 0.08))  # a list that is cut short
+        assert bool(short.cautions) is told
+        assert not verdict_of(v, y, range(n), differ=(0.2, 0.19, 0.08)).cautions
 
     @pytest.mark.parametrize("width", [0.5, 1.5, 4.0])
     @pytest.mark.parametrize("share", [0.2, 0.5, 1.0])
-    def test_how_many_of_the_surest_rows_differ_by_chance(self, width, share):
+    def test_how_many_of_the_surest_rows_differshare_by_chance(self, width, share):
         rng = np.random.default_rng(0)
         odds = np.sort(np.abs(width * rng.normal(size=400_000)))
         differ = rng.random(len(odds)) < 1 / (1 + np.exp(odds))
         surest = differ[round((1 - share) * len(odds)) :].mean()
-        assert _by_chance(differ.mean(), share) == pytest.approx(surest, abs=0.003)
+        assert share_by_chance(differ.mean(), share) == pytest.approx(surest, abs=0.003)
 
     def test_no_mistake_and_as_many_as_a_guess_makes_are_ends(self):
-        assert _by_chance(0.0, 0.4) < 1e-3
-        assert _by_chance(0.9, 0.4) == pytest.approx(0.5, abs=1e-3)
+        assert share_by_chance(0.0, 0.4) < 1e-3
+        assert share_by_chance(0.9, 0.4) == pytest.approx(0.5, abs=1e-3)
 
     def test_ratings_are_better_predicted_as_numbers(self):
         rng = np.random.default_rng(0)
@@ -162,7 +162,7 @@ class TestOutcomesOfChance:
         y = np.clip(np.round(3 + X[:, 0] + rng.normal(size=300)), 1, 5).astype(int)
         v = ls.value(X, y, cv=5, model="knn")
         with pytest.warns(LocalShapleyWarning, match="--task regression"):
-            tasks.suspects(v, y, X=X)
+            audit.label_errors(X, y, values=v)
 
     @pytest.mark.parametrize("name", ["breast_cancer", "iris"])
     @pytest.mark.parametrize("share", [0.05, 0.1])
@@ -172,7 +172,7 @@ class TestOutcomesOfChance:
         wrong = rng.choice(len(y), round(share * len(y)), replace=False)
         y[wrong] = (y[wrong] + 1) % (y.max() + 1)
         v = ls.value(X, y, cv=5, model="knn")
-        assert tasks.verdict(v, y, tasks.suspects(v, y, X=X)).cautions == []
+        assert audit.label_errors(X, y, values=v).verdict.cautions == []
 
 
 def test_without_rows_other_test_rows_are_allowed_for():
@@ -181,13 +181,13 @@ def test_without_rows_other_test_rows_are_allowed_for():
     X, y = rng.normal(size=(600, 4)), rng.integers(0, 60, 600)
     v = ls.value(X, y, cv=5, model="knn", per_test=True)
     with pytest.warns(LocalShapleyWarning, match="no better than a constant guess"):
-        by_all, by_draws = (tasks.suspects(v, y, errors=errors) for errors in ("all", "draws"))
+        by_all, by_draws = (audit.label_errors(None, y, values=v, errors=errors).table for errors in ("all", "draws"))
     assert len(by_all) < 20
     assert len(by_draws) > 120
     with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
-        tasks.suspects(v, y, errors="none")
+        audit.label_errors(None, y, values=v, errors="none")
     with pytest.raises(ls.InvalidArgumentError, match="errors must be one of"):
-        tasks.suspects(v, y, X=X, errors="none")
+        audit.label_errors(X, y, values=v, errors="none")
 
 
 def test_a_rare_class_that_the_model_does_not_know_is_warned_of():
@@ -195,9 +195,9 @@ def test_a_rare_class_that_the_model_does_not_know_is_warned_of():
     y = np.where(labels == 1, "bad", "good")
     v = ls.value(X, y, cv=5, model="knn")
     with pytest.warns(LocalShapleyWarning) as told:
-        found = tasks.suspects(v, y, X=X)
+        found = audit.label_errors(X, y, values=v)
     assert "of the rows labelled 'bad'" in str(told[-1].message)
-    assert tasks.verdict(v, y, found).by_class["suspects"].idxmax() == "bad"
+    assert found.verdict.by_class["suspects"].idxmax() == "bad"
 
 
 class TestSkill:
@@ -280,14 +280,16 @@ def flipped():
     y[wrong] = 1 - y[wrong]
     model = DecisionTreeClassifier(random_state=0)
     v = ls.value(X, y, X_test, y_test, model=model, support=ls.supports.Nearest(10))
-    found = tasks.suspects(v, y, X=X)  # no caution: chance would not make so many errors among the surest rows
+    found = audit.label_errors(
+        X, y, values=v
+    ).table  # no caution: chance would not make so many errors among the surest rows
     return v, found, (X, y, X_test, y_test), model
 
 
 class TestMending:
     def test_the_scores_are_those_of_models_trained_again(self, flipped):
         v, found, (X, y, X_test, y_test), model = flipped
-        mending = tasks.mending(v, found, X, y, X_test, y_test, model=model)
+        mending = audit.mending(X, y, found, X_test, y_test, model=model)
         left, mended = np.setdiff1d(np.arange(len(y)), found.index), y.copy()
         mended[found.index] = found["suggested"]
         right = [
@@ -302,8 +304,8 @@ class TestMending:
         assert f"{mending.before:.3f} as it is" in str(mending)
 
     def test_with_folds_every_row_is_held_out_once(self, flipped):
-        v, found, (X, y, _, _), model = flipped
-        mending = tasks.mending(v, found, X, y, model=model, cv=5)
+        _, found, (X, y, _, _), model = flipped
+        mending = audit.mending(X, y, found, model=model, cv=5)
         assert mending.n_tests == len(y)
         assert mending.dropped > mending.before
 
@@ -314,8 +316,8 @@ class TestMending:
         y[:8] += 20
         v = ls.value(X, y, cv=4, model=DecisionTreeRegressor(max_depth=4), support=ls.supports.Nearest(8))
         with pytest.warns(LocalShapleyWarning):
-            found = tasks.suspects(v, y, X=X, n=8)
-        mending = tasks.mending(v, found, X, y, X[8:], y[8:], model=DecisionTreeRegressor(max_depth=4))
+            found = audit.label_errors(X, y, values=v, n=8).table
+        mending = audit.mending(X, y, found, X[8:], y[8:], model=DecisionTreeRegressor(max_depth=4))
         assert mending.score == "r2"
         assert mending.dropped > mending.before
 
@@ -327,18 +329,18 @@ class TestMending:
         v = ls.value(X, y, X, y, model=model, support=ls.supports.Nearest(5))
         found = v.to_frame().iloc[[3]].assign(label=1000, suggested=0.6)
         y_test = np.where(y == 1000, 0.6, y)
-        mending = tasks.mending(v, found, X, y, X, y_test, model=model)
+        mending = audit.mending(X, y, found, X, y_test, model=model)
         means = [np.r_[y[:3], 0.6, y[4:10]].mean(), *[0.5] * 5]
         losses = (np.repeat(means, 10) - y_test) ** 2
         guess = ((y_test - y.mean()) ** 2).mean()
         assert mending.relabelled == pytest.approx(1 - losses.mean() / guess)
 
     def test_bad_input(self, flipped):
-        v, found, rows, model = flipped
-        with pytest.raises(ls.InvalidArgumentError, match="found must hold rows of the valuation"):
-            tasks.mending(v, found.iloc[:0], *rows, model=model)
-        with pytest.raises(ls.InvalidArgumentError, match="found must hold rows of the valuation"):
-            tasks.mending(v, found.rename(index=lambda row: f"x{row}"), *rows, model=model)
+        _, found, rows, model = flipped
+        with pytest.raises(ls.InvalidArgumentError, match="suspects must hold rows of X"):
+            audit.mending(*rows[:2], found.iloc[:0], *rows[2:], model=model)
+        with pytest.raises(ls.InvalidArgumentError, match="suspects must hold rows of X"):
+            audit.mending(*rows[:2], found.rename(index=lambda row: f"x{row}"), *rows[2:], model=model)
         everything = found.reindex(range(len(rows[1])))
-        with pytest.raises(ls.InvalidArgumentError, match="found holds all rows"):
-            tasks.mending(v, everything, *rows, model=model)
+        with pytest.raises(ls.InvalidArgumentError, match="suspects hold all rows"):
+            audit.mending(*rows[:2], everything, *rows[2:], model=model)

@@ -6,7 +6,7 @@ import csv
 import json
 import re
 
-from localshapley.audit.review_decisions import COLUMNS
+from localshapley.audit.apply_decisions import COLUMNS
 
 
 def decide(report, out, choose):

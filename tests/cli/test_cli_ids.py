@@ -42,7 +42,7 @@ def test_every_output_has_them_as_they_are_in_the_file(answer, command, table, t
     assert made.keys() <= ids
     answer("apply", "t.csv", "d.csv", "-t", "kind", "--id", "id", "--out", "o.csv")
     assert set(pd.read_csv(tmp_path / "o.csv", dtype=str)["id"]) == ids - made.keys()
-    as_numbers = ls.tasks.apply(pd.read_csv(tmp_path / "t.csv"), tmp_path / "d.csv", target="kind", id="id")
+    as_numbers = ls.audit.apply(pd.read_csv(tmp_path / "t.csv"), tmp_path / "d.csv", target="kind", id="id")
     assert set(as_numbers.dropped) == {int(name) for name in made}
 
 
@@ -85,7 +85,7 @@ def test_values_under_numbers_join_the_table(answer, table, tmp_path):
         assert made.keys() <= set(table["id"])
     v = ls.load(tmp_path / "v.parquet")
     shuffled = read.sample(frac=1, random_state=2)
-    rows = ls.tasks.suspects(v, shuffled["kind"], X=shuffled[["size"]], n=4)
+    rows = ls.audit.label_errors(shuffled[["size"]], shuffled["kind"], values=v, n=4).table
     assert set(rows.index) == set(table["id"][:4])
 
 
@@ -121,7 +121,11 @@ def test_whole_numbers_may_have_an_exponent(answer, command, table):
 
 def test_no_more_rows_are_offered_than_there_are(command, table, tmp_path):
     table[4:10].to_csv(tmp_path / "t.csv", index=False)
-    assert "-n 6 lists the 6 most suspicious" in command("suspects", *WHERE).stdout
+    few = command("suspects", *WHERE)
+    assert few.status == 2
+    assert "too small to learn from: 6 rows" in few.stderr
+    assert command("value", *WHERE, "--out", "v.parquet").status == 0
+    assert "-n 6 lists the 6 most suspicious" in command("suspects", *WHERE, "--values", "v.parquet").stdout
 
 
 def test_what_a_store_keeps_is_said_when_the_run_starts(command, table):

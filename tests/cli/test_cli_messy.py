@@ -153,5 +153,5 @@ def test_preparation_says_so_and_what_it_names_works(answer, tmp_path):
         pytest.warns(LocalShapleyWarning, match="nothing is known"),
         pytest.warns(LocalShapleyWarning, match="constant"),
     ):
-        found = ls.tasks.suspects(v, table["kind"], X=table[["bill", "sex"]], n=3)
-    assert any(told in step for step in found.attrs["preparation"])
+        found = ls.audit.label_errors(table[["bill", "sex"]], table["kind"], values=v, n=3)
+    assert any(told in step for step in found.preparation)

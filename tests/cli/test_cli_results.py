@@ -30,8 +30,18 @@ class TestSuspectsAndSelect:
         assert (written["label"] != written["suggested"]).all()
         assert "suspected of a wrong species" in command("suspects", *kept).stdout
 
-    def test_suspects_values_rows_by_itself(self, answer, kept, where):
-        assert answer("suspects", *where, "-n", 6)["suspects"] == answer("suspects", *kept, "-n", 6)["suspects"]
+    def test_suspects_value_no_rows_by_themselves(self, answer, command, kept, where, monkeypatch, tmp_path):
+        valued = answer("suspects", *kept, "-n", 6)["suspects"]
+        with monkeypatch.context() as refusing:
+            refusing.setattr(ls, "value", None)
+            plain = answer("suspects", *where, "-n", 6)
+        assert plain["suspects"] == [
+            {name: cell for name, cell in row.items() if name not in ("value", "stderr")} for row in valued
+        ]
+        assert plain["harm"] is None
+        assert "trainings" not in plain
+        shown = answer("suspects", *where, "-n", 6, "--report", "r.html")  # which shows values
+        assert [row["value"] for row in shown["suspects"]] == [row["value"] for row in valued]
 
     def test_suspects_say_how_far_to_trust_them(self, answer, command, kept):
         document, text = answer("suspects", *kept), command("suspects", *kept).stdout
@@ -47,7 +57,7 @@ class TestSuspectsAndSelect:
         table = pd.DataFrame({"x": rng.normal(size=200), "kind": rng.choice(list("abcdefgh"), 200)})
         table.to_csv(tmp_path / "chance.csv", index=False)
         document = answer("suspects", "chance.csv", "-t", "kind")
-        assert any("no better than a constant guess" in caution for caution in document["cautions"])
+        assert any("nothing is known about which are wrong" in caution for caution in document["cautions"])
         shown = command("suspects", "chance.csv", "-t", "kind")
         assert shown.stdout.count("caution: ") == len(document["cautions"])
         assert "warning" not in shown.stderr.lower()
@@ -59,7 +69,7 @@ class TestSuspectsAndSelect:
             raise ls.InvalidArgumentError("too few rows are left.")
 
         monkeypatch.setattr(checking, "MAX_ROWS", 5000)
-        monkeypatch.setattr(ls.tasks, "worth_mending", refuse)
+        monkeypatch.setattr(ls.audit, "worth_mending", refuse)
         done = command("value", *where, "--report", "r.html")
         assert done.status == 0, done.stderr
         assert "what mending the suspects would bring is left out: too few rows are left." in done.stderr
@@ -130,7 +140,7 @@ class TestSuspectsAndSelect:
             "note     2 rows in 1 group are equal in every column of train.csv besides 'species', 'plant', 'garden' "
             "but differ in their labels (row p030 has"
         ) in shown
-        assert "(test row 4 equals row p060 in every column of train.csv" in " ".join(document["notes"])
+        assert "(test row 4 equals row p060 in every column of train.csv" in document["copies"]["lines"]["leakage"]
         assert "outliers: 1 row is far from all others (row p050: " in shown
         assert "contradictions: " not in shown
         assert "Copies and outliers" in (tmp_path / "r.html").read_text()
@@ -148,7 +158,6 @@ class TestSuspectsAndSelect:
         where = ["twins.csv", "-t", "who", *way, "--no-check"]
         differing = answer("suspects", *where)
         assert not {"copies", "contradictions", "leakage"} & differing["copies"]["lines"].keys()
-        assert not [note for note in differing["notes"] if "equal" in note or "cop" in note]
         table.loc[33, "name"] = table.loc[3, "name"]
         table.loc[[3, 33], "who"] = ["a", "b"]
         table.to_csv(tmp_path / "twins.csv", index=False)

@@ -145,7 +145,9 @@ def test_tables_that_look_like_others_when_prepared(answer, tmp_path):
     for more in ([], ["--no-prepare"]):
         about = ["train.csv", "-t", "species", "--model", "knn", *more]
         answer("value", *about, "--out", "v.parquet", "--report", "r.html")
-        fresh, saved = (answer("suspects", *about, *values, "-n", 5) for values in ([], ["--values", "v.parquet"]))
+        fresh, saved = (
+            answer("suspects", *about, *way, "-n", 5) for way in (["--report", "r.html"], ["--values", "v.parquet"])
+        )
         assert fresh["suspects"] == saved["suspects"]
 
 

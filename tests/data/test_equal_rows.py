@@ -62,7 +62,7 @@ class TestNotes:
         assert "4 rows in 2 groups" in against
         assert seen.startswith("2 of 40 rows have a copy in another fold (row 11 equals row 30), which flatters")
         assert "keep one row of each group of copies, or copies in one fold (in Python, cv=GroupKFold(5)" in seen
-        together = GroupKFold(5).split(X, Y, ls.tasks.copies(X).group)
+        together = GroupKFold(5).split(X, Y, ls.audit.copies(X).group)
         assert len(notes(cv=together)) == 1
 
     def test_out_of_bag_every_copy_counts(self):

@@ -8,7 +8,7 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
-from localshapley import tasks
+from localshapley import audit, tasks
 
 rng = np.random.default_rng(0)
 NAMES = [f"r{i:02}" for i in range(30)]
@@ -107,8 +107,8 @@ class TestTablesGivenToTasks:
     """They go by their index: values belong to named rows."""
 
     def test_labels_and_rows_in_any_order(self, v):
-        expected = tasks.suspects(v, Y, X=X, n=5)
-        pd.testing.assert_frame_equal(tasks.suspects(v, Y.iloc[SHUFFLED], X=X[::-1], n=5), expected)
+        expected = audit.label_errors(X, Y, values=v, n=5).table
+        pd.testing.assert_frame_equal(audit.label_errors(X[::-1], Y.iloc[SHUFFLED], values=v, n=5).table, expected)
         assert tasks.select(v, 4, y=Y[::-1])["label"].tolist() == tasks.select(v, 4, y=Y)["label"].tolist()
 
     def test_curves_of_rows_in_any_order(self, v):
@@ -126,14 +126,16 @@ class TestTablesGivenToTasks:
     def test_without_names_in_the_valuation_they_are_compared_with_each_other(self):
         v = value(X.to_numpy(), Y.to_numpy(), X_TEST.to_numpy(), Y_TEST.to_numpy())
         with pytest.raises(ls.InvalidArgumentError, match="y has the index labels of X in another order"):
-            tasks.suspects(v, Y[::-1], X=X)
+            audit.label_errors(X, Y[::-1], values=v)
 
     def test_a_report_goes_by_names(self, v, tmp_path):
         ls.report.write_report(tmp_path / "a.html", v, X.iloc[SHUFFLED], y=Y[::-1])
         ls.report.write_report(tmp_path / "b.html", v, X, y=Y)
         assert (tmp_path / "a.html").read_text() == (tmp_path / "b.html").read_text()
 
-    @pytest.mark.parametrize("task", [tasks.owners, lambda v, y: tasks.select(v, 3, y=y), tasks.suspects])
+    @pytest.mark.parametrize(
+        "task", [tasks.owners, lambda v, y: tasks.select(v, 3, y=y), lambda v, y: audit.label_errors(None, y, values=v)]
+    )
     def test_other_labels_are_told(self, v, task):
         with pytest.warns(ls.LocalShapleyWarning, match="the valuation have different labels"):
             task(v, Y.set_axis([f"other{i}" for i in range(20)]))

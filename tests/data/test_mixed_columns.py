@@ -59,11 +59,11 @@ def test_with_a_store_and_folds(tmp_path):
 
 def test_functions_that_value_or_train():
     v = values_of(TABLE)
-    assert len(ls.tasks.suspects(v, Y[:40], X=TABLE[:40], n=5)) == 5
+    assert len(ls.audit.label_errors(TABLE[:40], Y[:40], values=v, n=5).table) == 5
     assert len(ls.tasks.explain(v, 0, X=TABLE[:40], X_test=TABLE[40:], y=Y[:40])) > 0
     assert "60 of 60 test rows kept their values" in ls.update(v, *TRAINING, **ABOUT).notes[-1]
     assert len(ls.select(*TRAINING, model=MODEL, n=3, seed=0).to_frame()) == 3
-    assert 0 <= ls.tasks.worth_mending(*TRAINING, model=MODEL).n_tests <= 60
+    assert 0 <= ls.audit.worth_mending(*TRAINING, model=MODEL).n_tests <= 60
     assert ls.CleanClassifier(MODEL, support=ls.supports.Random(5)).fit(*TRAINING[:2]).predict(TABLE[40:]).shape == (
         60,
     )

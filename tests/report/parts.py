@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
+from localshapley.audit import LabelErrors
+from localshapley.audit.verdict import make_verdict
+from localshapley.data.rows import are_amounts
 from localshapley.locality import LocalityGap
 from localshapley.report import summarise
 from localshapley.valuation import Cost
@@ -30,6 +34,16 @@ def suspects_of(v, n=4):
     return low[["value", "stderr"]].assign(
         suspicion=1.5, label="a", suggested="b", agreement=0.25, neighbours=[list(v.top(3).index)] * len(low)
     )
+
+
+def errors_of(v, table, y=None):
+    """Some rows as a list of label errors, in which values decide."""
+    ids = v.to_frame().index
+    rows = ids.get_indexer(table.index) if ids.is_unique else np.arange(len(table))
+    labels = np.repeat("a", len(ids)) if y is None else np.asarray(y)
+    is_wrong = np.isin(np.arange(len(ids)), rows) & v.below_zero()
+    verdict = make_verdict(labels, rows, None, is_wrong, v, regression=are_amounts(np.array(table["label"].tolist())))
+    return LabelErrors(table, verdict if y is not None else replace(verdict, by_class=None))
 
 
 CURVES = SimpleNamespace(

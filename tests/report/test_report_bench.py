@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 
 import localshapley as ls
-from localshapley.audit.review_decisions import COLUMNS
+from localshapley.audit import apply, contents
+from localshapley.audit.apply_decisions import COLUMNS
 from localshapley.report import render, summarise, write_report
-from localshapley.tasks import apply, contents
 from made import changed
-from report.parts import SCRIPT, embedded, said, suspects_of, valuation
+from report.parts import SCRIPT, embedded, errors_of, said, suspects_of, valuation
 
 ODD = 'a,"b"\nc'
 EVIL = '</script><img src=x onerror="alert(1)">'
@@ -67,7 +67,7 @@ def make_suspects(table=TABLE):
 def path(tmp_path_factory):
     path = tmp_path_factory.mktemp("bench") / "report.html"
     v, found = make_suspects()
-    write_report(path, v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=found)
+    write_report(path, v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=errors_of(v, found, TABLE["kind"]))
     return path
 
 
@@ -199,8 +199,10 @@ def test_a_new_report_finds_the_choices_of_its_table_and_of_no_other(opening, co
     v = changed(v, values=v.values[order], stderr=v.stderr[order], n_tests=v.n_tests[order], ids=mixed.index)
     again, dosed = tmp_path / "again.html", tmp_path / "changed.html"
     rows = mixed.drop(columns="kind")
-    write_report(again, v, rows, y=mixed["kind"], suspects=found.iloc[1:], title="Again")
-    write_report(dosed, v, rows.assign(dose=rows["dose"] + 1), y=mixed["kind"], suspects=found)
+    write_report(again, v, rows, y=mixed["kind"], suspects=errors_of(v, found.iloc[1:], mixed["kind"]), title="Again")
+    write_report(
+        dosed, v, rows.assign(dose=rows["dose"] + 1), y=mixed["kind"], suspects=errors_of(v, found, mixed["kind"])
+    )
     other = opening(again, context)
     assert progress(other) == "0 of 7 decided"  # the row is not in this list, but its decision is not lost
     other.get_by_role("button", name="Keep “sick”").click()
@@ -358,7 +360,13 @@ def test_numbers_take_no_words(opening, tmp_path):
         .rename(columns=str)
         .rename(columns={"0": "decision", "1": "value"})
     )
-    write_report(tmp_path / "r.html", v, rows, y=np.arange(12) % 2, suspects=suspects.rename_axis("suggested"))
+    write_report(
+        tmp_path / "r.html",
+        v,
+        rows,
+        y=np.arange(12) % 2,
+        suspects=errors_of(v, suspects.rename_axis("suggested"), np.arange(12) % 2),
+    )
     page = opening(tmp_path / "r.html")
     assert page.get_by_text("200 of 201 columns fit into this page.").is_visible()
     assert page.locator(".claim").inner_text() == "label  0  suggested  1"
@@ -378,7 +386,7 @@ class TestData:
 
     def test_nearest_rows_are_those_of_a_plain_search(self):
         v, found = make_suspects()
-        bench = self.bench(v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=found)
+        bench = self.bench(v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=errors_of(v, found, TABLE["kind"]))
         kind = TABLE["kind"].to_numpy()
         z = WRONG[3]
         near = np.argsort(np.abs(TABLE["dose"].to_numpy() - TABLE["dose"].iloc[z]), kind="stable")
@@ -394,10 +402,10 @@ class TestData:
 
     def test_without_rows_or_with_too_many_the_neighbours_that_were_found(self, monkeypatch):
         v, found = make_suspects()
-        none = self.bench(v, y=TABLE["kind"], suspects=found)
+        none = self.bench(v, y=TABLE["kind"], suspects=errors_of(v, found, TABLE["kind"]))
         assert none["columns"] == []
         monkeypatch.setattr("localshapley.report.bench.MAX_CELLS", 10)
-        many = self.bench(v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=found)
+        many = self.bench(v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=errors_of(v, found, TABLE["kind"]))
         assert len(many["columns"]) == 3
         for bench in (none, many):
             assert [np.array(bench["names"])[row[5]].tolist() for row in bench["suspects"]] == [["p40"]] * 8
@@ -406,24 +414,30 @@ class TestData:
     def test_numbers_have_the_digits_of_the_table(self):
         v = valuation([-1.0, 1.0, 2.0])
         rows = pd.DataFrame({"a": [17.99, 1e-7, 3.0], "b": np.array([0.1, 2, 3], dtype=np.float32), "c": [2**60, 1, 2]})
-        bench = self.bench(v, rows, y=["x", "y", "y"], suspects=suspects_of(v, 1))
+        bench = self.bench(v, rows, y=["x", "y", "y"], suspects=errors_of(v, suspects_of(v, 1), ["x", "y", "y"]))
         assert bench["cells"] == [[17.99, 0.1, str(2**60)], [1e-7, 2, "1"], [3, 3, "2"]]
         assert [scale is None for _, scale in bench["columns"]] == [False, False, True]
 
     def test_amounts_have_neighbours_of_one_kind_and_a_suggested_number(self):
         v = changed(valuation(np.linspace(-1, 1, 30)), score="squared_error")
         suspects = suspects_of(v, 2).assign(label=[1.5, 2.0], suggested=[2.123456789, 3.0], agreement=np.nan)
-        bench = self.bench(v, pd.DataFrame({"x": np.arange(30.0)}), y=np.linspace(0, 9.5, 30), suspects=suspects)
+        bench = self.bench(
+            v,
+            pd.DataFrame({"x": np.arange(30.0)}),
+            y=np.linspace(0, 9.5, 30),
+            suspects=errors_of(v, suspects, np.linspace(0, 9.5, 30)),
+        )
         assert bench["numbers"]
         assert bench["allowed"] == "numbers"
         v, yes = changed(v, score="accuracy"), {"label": [True, False], "suggested": [False, True]}
-        flags = self.bench(v, y=np.arange(30) > 9, suspects=suspects.assign(**yes))
+        flags = self.bench(v, y=np.arange(30) > 9, suspects=errors_of(v, suspects.assign(**yes), np.arange(30) > 9))
         assert (flags["allowed"], flags["labels"]) == ("known", ["True", "False"])
         assert [row[1:3] for row in bench["suspects"]] == [["1.5", "2.12346"], ["2", "3"]]
         assert [(len(row[5]), len(row[6])) for row in bench["suspects"]] == [(10, 0)] * 2
 
     def test_the_whole_table_counts_where_it_is_given(self):
         v, found = make_suspects()
+        found = errors_of(v, found, TABLE["kind"])
         some = self.bench(v, TABLE[["dose"]], y=TABLE["kind"], suspects=found)
         whole = self.bench(v, TABLE[["dose"]], y=TABLE["kind"], suspects=found, table=TABLE)
         hidden = self.bench(v, y=TABLE["kind"], suspects=found, table=TABLE)
@@ -440,7 +454,7 @@ class TestData:
     def test_rows_without_names_of_their_own_are_only_listed(self):
         v, _ = make_suspects()
         v = changed(v, ids=pd.Index(["same"] * N_ROWS))
-        part = said("suspects", v, TABLE.drop(columns="kind").to_numpy(), suspects=suspects_of(v))
+        part = said("suspects", v, TABLE.drop(columns="kind").to_numpy(), suspects=errors_of(v, suspects_of(v)))
         assert part["bench"] is None
         assert "decision" not in [column["name"] for column in part["table"]["columns"]]
 
@@ -449,7 +463,7 @@ class TestData:
         v = valuation(np.linspace(-1, 1, 60))
         parts = {
             "y": ["a", "b"] * 30,
-            "suspects": suspects_of(v, 30).assign(label=["a", "b"] * 15),
+            "suspects": errors_of(v, suspects_of(v, 30).assign(label=["a", "b"] * 15)),
             "image_shape": (8, 8),
         }
         X = rng.random((60, 64))
@@ -464,6 +478,6 @@ class TestData:
         rows = pd.DataFrame(rng.normal(size=(n, 40)) * 1e3).assign(words=["long text " * 60] * n)
         y = rng.choice(["yes", "no"], n)
         suspects = suspects_of(v, 700).assign(label="yes")
-        page = render(summarise(v, rows, y=y, suspects=suspects))
+        page = render(summarise(v, rows, y=y, suspects=errors_of(v, suspects, y)))
         assert len(page.encode()) < 2_500_000
         assert len(embedded(page)["suspects"]["suspects"]["rows"]) == 500

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from localshapley.report import write_report
 from made import changed
-from report.parts import CURVES, OWNERS, SCRIPT, gap_of, suspects_of
+from report.parts import CURVES, OWNERS, SCRIPT, errors_of, gap_of, suspects_of
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,12 @@ def path(tmp_path_factory, valuation, labels):
     rows["gone"] = np.where(np.arange(120) % 3, np.nan, np.arange(120.0))
     rows = rows.assign(**{f"measure {i}": np.arange(120) + i for i in range(20)})
     levels = ls.plan(*ls.datasets.load("iris")[:4], model="knn").levels
-    parts = {"suspects": suspects_of(valuation, 30), "curves": CURVES, "owners": OWNERS, "gap": gap_of(valuation)}
+    parts = {
+        "suspects": errors_of(valuation, suspects_of(valuation, 30)),
+        "curves": CURVES,
+        "owners": OWNERS,
+        "gap": gap_of(valuation),
+    }
     named = {"title": f"Patients {SCRIPT}", "target": "diagnosis", "owner": ["north", "<b>south"] * 60}
     write_report(path, valuation, rows, y=labels, levels=levels, **named, **parts)
     return path

@@ -17,7 +17,7 @@ from localshapley.report import SECTIONS, Section, charts, render, summarise, wr
 from localshapley.report.html_tables import as_table, number_column, text_column
 from localshapley.report.sections import base
 from made import changed
-from report.parts import CURVES, OWNERS, SCRIPT, Outline, embedded, gap_of, suspects_of, valuation
+from report.parts import CURVES, OWNERS, SCRIPT, Outline, embedded, errors_of, gap_of, suspects_of, valuation
 
 
 def test_all_parts_are_there_when_given_and_none_when_not(exact, iris):
@@ -26,7 +26,13 @@ def test_all_parts_are_there_when_given_and_none_when_not(exact, iris):
     optional = {"suspects", "classes", "owners", "curves", "locality"}
     assert not optional & set(little.ids)
     assert {"findings", "values", "extremes", "rows", "how", "cost", "supports", "limits"} <= set(little.ids)
-    parts = {"suspects": suspects_of(v), "curves": CURVES, "owners": OWNERS, "gap": gap_of(v), "levels": plan.levels}
+    parts = {
+        "suspects": errors_of(v, suspects_of(v), iris.y),
+        "curves": CURVES,
+        "owners": OWNERS,
+        "gap": gap_of(v),
+        "levels": plan.levels,
+    }
     page = render(summarise(v, iris.X, y=iris.y, preparation="scaled", **parts))
     much = Outline(page)
     assert optional <= set(much.ids)
@@ -147,7 +153,12 @@ def test_user_text_stays_text_everywhere(exact, iris):
     v = changed(exact, ids=ids, model=SCRIPT, support=SCRIPT, score=SCRIPT, stopped=SCRIPT, notes=[SCRIPT])
     rows = pd.DataFrame({SCRIPT: [SCRIPT] * len(ids), "]]><!--": "--></script>"}, index=ids)
     curves = SimpleNamespace(score=SCRIPT, table=CURVES.table.assign(curve=SCRIPT))
-    parts = {"suspects": suspects_of(v).assign(label=SCRIPT), "owners": OWNERS, "curves": curves, "gap": gap_of(v)}
+    parts = {
+        "suspects": errors_of(v, suspects_of(v).assign(label=SCRIPT)),
+        "owners": OWNERS,
+        "curves": curves,
+        "gap": gap_of(v),
+    }
     page = render(summarise(v, rows, title=SCRIPT, y=[SCRIPT] * len(ids), preparation=[SCRIPT], **parts))
     assert SCRIPT not in page
     outline = Outline(page)
@@ -178,7 +189,14 @@ def test_what_is_too_much_is_cut_and_said(exact):
     n = len(exact.values)
     owners = pd.concat([OWNERS] * 40)
     suspects = pd.concat([suspects_of(exact)] * 200)
-    page = render(summarise(exact, y=[f"class {i}" for i in range(n)], owners=owners, suspects=suspects))
+    page = render(
+        summarise(
+            exact,
+            y=[f"class {i}" for i in range(n)],
+            owners=owners,
+            suspects=errors_of(exact, suspects, [f"class {i}" for i in range(n)]),
+        )
+    )
     for words in (
         f"The 30 largest of {n} classes are shown.",
         "The first 30 of 80 are drawn.",

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_digits
 
-from localshapley import tasks
+from localshapley import audit
 from localshapley.cli.output import table_text
 from localshapley.report import render, summarise
 from localshapley.report.html_tables import (
@@ -30,7 +30,7 @@ from localshapley.report.html_tables import (
     to_script,
 )
 from made import changed
-from report.parts import Outline, embedded, said, suspects_of, valuation
+from report.parts import Outline, embedded, errors_of, said, suspects_of, valuation
 
 ODD = [None, np.nan, pd.NaT, pd.NA, "", "x" * 500, "😀" * 100, "مرحبا", "\x00\ud800"]
 ODDER = ["😀" * 100, "مرحبا", "\x00\ud800", 3, 2.5, (1, "a"), [1], b"b", np.inf]
@@ -128,7 +128,7 @@ def unpacked(image):
 def test_rows_of_pixels_are_shown_as_images():
     X = load_digits().data[:40]
     v = valuation(np.arange(40.0))
-    summary = summarise(v, X, image_shape=(8, 8), suspects=suspects_of(v))
+    summary = summarise(v, X, image_shape=(8, 8), suspects=errors_of(v, suspects_of(v)))
     places = {("extremes", "best"): 39, ("extremes", "worst"): 0, ("rows", "table"): 0, ("suspects", "table"): 0}
     for (section, part), first in places.items():
         table = summary["sections"][section][part]
@@ -158,7 +158,7 @@ def test_rows_may_be_held_by_anything(exact, iris):
 
 def test_repeated_ids_and_single_rows(exact):
     v = changed(exact, ids=pd.Index(["same"] * len(exact.values)))
-    suspects = said("suspects", v, np.zeros((len(v.values), 2)), suspects=suspects_of(v))
+    suspects = said("suspects", v, np.zeros((len(v.values), 2)), suspects=errors_of(v, suspects_of(v)))
     assert suspects["table"]["rows"][0][0] == "same"
     pairs = pd.MultiIndex.from_tuples([("a", 1), ("a", 2)])
     assert said("extremes", valuation([0.0, 1.0], ids=pairs))["best"]["rows"][0][0] == "a / 2"
@@ -171,7 +171,7 @@ def test_names_that_are_cut_keep_both_ends_and_have_the_number_of_their_row(exac
     paths = pd.Index([f"src/{'very/' * 20}deep/Test{i:03}.java" for i in range(n)], name="path")
     columns = [f"a_{'long_' * 20}name_{i}" for i in range(iris.X.shape[1])]
     v, rows = changed(exact, ids=paths), pd.DataFrame(iris.X, index=paths, columns=columns)
-    found = tasks.suspects(v, iris.y, X=iris.X, n=5)
+    found = audit.label_errors(iris.X, iris.y, values=v, n=5)
     sections = summarise(v, rows, y=iris.y, suspects=found, table=rows.iloc[::-1])["sections"]
     row = int(np.argmax(exact.values))
     name = sections["extremes"]["ranking"][0]["row"]
@@ -182,10 +182,11 @@ def test_names_that_are_cut_keep_both_ends_and_have_the_number_of_their_row(exac
     heads = [column["name"] for column in listed["table"]["columns"]]
     assert [head[-6:] for head in heads if head.startswith("a_long_")] == [f"name_{i}" for i in range(len(columns))]
     near = listed["table"]["rows"][0][heads.index("neighbours against")]
-    places = [n - 1 - paths.get_loc(name) for name in found["neighbours"].iloc[0]]
+    places = [n - 1 - paths.get_loc(name) for name in found.table["neighbours"].iloc[0]]
     assert [int(number) for number in re.findall(r"\(row\xa0(\d+)\)", near)] == places
     shown = [line[0] for line in listed["table"]["rows"]]
-    assert [name.partition(" ")[0][-12:] for name in shown] == [path[-12:] for path in found.index]
+    assert [name.partition(" ")[0][-12:] for name in shown] == [path[-12:] for path in found.table.index]
     assert set(shown) <= set(listed["bench"]["names"])
-    assert [suspect[0] for suspect in listed["bench"]["suspects"]] == list(found.index)  # decisions have whole names
+    whole = [suspect[0] for suspect in listed["bench"]["suspects"]]  # decisions have whole names
+    assert whole == list(found.table.index)
     assert len({line[0] for line in sections["rows"]["table"]["rows"]}) == n

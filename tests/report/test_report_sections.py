@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localshapley as ls
+from localshapley.audit import Mending
 from localshapley.report import SECTIONS, render, summarise
 from localshapley.report.charts import round_step
 from localshapley.report.html_tables import with_error
-from localshapley.tasks import Mending
 from localshapley.valuation import Skill
-from made import changed
-from report.parts import OWNERS, Outline, embedded, gap_of, said, suspects_of, valuation
+from made import changed, made
+from report.parts import OWNERS, Outline, embedded, errors_of, gap_of, said, suspects_of, valuation
 
 
 def test_headline_counts_rows_that_hurt_beyond_doubt():
     v = valuation([-1.0, -1.0, 2.0, 0.0], [0.1, 0.9, 0.1, 0.0])
-    summary = summarise(v, suspects=suspects_of(v, 3))
+    summary = summarise(v, suspects=errors_of(v, suspects_of(v, 3)))
     headline = [line for s in SECTIONS if s.id in summary["sections"] for line in s.headline(summary["sections"][s.id])]
     assert headline == [
         ("3", "of 4 labels look wrong (75.0\N{NO-BREAK SPACE}%)"),
@@ -37,7 +37,7 @@ def test_headline_counts_rows_that_hurt_beyond_doubt():
 def test_headline_leads_with_the_rows_that_other_test_rows_would_leave_below_zero():
     columns = np.array([[0.1, -0.1], [0.9, -0.9], [0.1, -0.1], [0.0, 0.0]], dtype=np.float32)
     v = valuation([-9.0, -1.0, 2.0, 0.0], spread_tests=columns)
-    summary = summarise(v, suspects=suspects_of(v, 3))
+    summary = summarise(v, suspects=errors_of(v, suspects_of(v, 3)))
     headline = SECTIONS[0].headline(summary["sections"]["findings"])
     assert headline[0] == ("1", "of the 2 rows below zero would still be below zero with other test rows (95 %)")
     assert headline[1][1].startswith("of 4 labels look wrong")
@@ -76,7 +76,7 @@ def test_error_bars_where_sampled_and_words_where_exact(exact, sampled):
 
 
 def test_no_suspects_is_a_finding(exact):
-    page = render(summarise(exact, suspects=suspects_of(exact).iloc[:0]))
+    page = render(summarise(exact, suspects=errors_of(exact, suspects_of(exact).iloc[:0])))
     assert "No suspects were found." in page
     assert "No label looks wrong." in page
     assert "There is no label to mend." in page
@@ -97,6 +97,11 @@ def test_values_by_class_are_those_of_the_rows(exact, iris):
     assert measured["rows"]["table"]["columns"][3]["kind"] == "number"
 
 
+def test_where_no_value_is_below_zero_the_headline_counts_those_above():
+    v = changed(made([1.0, 2.0]), spread_tests=np.full((2, 4), 0.001))
+    assert "of the 2 rows above zero would still be above zero with other test rows (95 %)" in render(summarise(v))
+
+
 def test_owners_without_shares_are_drawn_by_value(exact):
     nothing = OWNERS.assign(share=np.nan, share_stderr=np.nan)
     page = render(summarise(exact, owners=nothing))
@@ -106,7 +111,7 @@ def test_owners_without_shares_are_drawn_by_value(exact):
 
 def test_what_follows_plus_or_minus_is_one_standard_error_and_intervals_have_ends(sampled, iris):
     suspects = suspects_of(sampled, n=5)
-    summary = summarise(sampled, iris.X, y=iris.y, owners=OWNERS, suspects=suspects)
+    summary = summarise(sampled, iris.X, y=iris.y, owners=OWNERS, suspects=errors_of(sampled, suspects, iris.y))
     page = render(summary)
     table = summary["sections"]["owners"]["table"]
     assert [column["name"] for column in table["columns"]][-2:] == ["share in %", "std. error of share"]
@@ -227,13 +232,13 @@ def test_random_models_are_told_by_what_they_are_and_not_by_name(exact, is_rando
 
 
 def test_what_the_tasks_return_is_shown(sampled, iris):
-    found = ls.tasks.suspects(sampled, iris.y, X=iris.X)
+    found = ls.audit.label_errors(iris.X, iris.y, values=sampled)
     owners = ls.tasks.owners(sampled, np.array(["north", "south"])[iris.y % 2])
     shares = {"shares": [0.5, 0.9], "n_seeds": 2}
     curves = ls.tasks.curves(sampled, iris.X, iris.y, iris.X_test, iris.y_test, model="knn", **shares)
     summary = summarise(sampled, iris.X, y=iris.y, suspects=found, owners=owners, curves=curves)
     sections = summary["sections"]
-    assert [row[0] for row in sections["suspects"]["table"]["rows"]] == [str(i) for i in found.index]
+    assert [row[0] for row in sections["suspects"]["table"]["rows"]] == [str(i) for i in found.table.index]
     assert sum(row[4] for row in sections["owners"]["table"]["rows"]) == pytest.approx(100, abs=0.1)
     assert len(sections["curves"]["table"]["rows"]) == len(curves.table)
     assert Outline(render(summary)).open == []
@@ -256,10 +261,10 @@ class TestFindings:
 
     def test_what_mending_brings_is_measured_or_estimated(self, exact):
         suspects = suspects_of(exact)
-        estimate = render(summarise(exact, suspects=suspects))
+        estimate = render(summarise(exact, suspects=errors_of(exact, suspects)))
         assert f"add up to {suspects['value'].sum():.4g}" in estimate
         assert "estimate" in estimate
-        measured = render(summarise(exact, suspects=suspects, mending=MENDING))
+        measured = render(summarise(exact, suspects=errors_of(exact, suspects), mending=MENDING))
         assert (
             "accuracy changes by +3.0 points (95 % interval +1.0 to +5.0) without these rows, and by +5.0" in measured
         )
@@ -269,7 +274,7 @@ class TestFindings:
     def test_a_change_that_may_be_chance_is_no_gain(self, exact):
         v, unsure = changed(exact, skill=GOOD), replace(MENDING, dropped=0.91, relabelled=0.92, apart=True)
         unsure = replace(unsure, unsuspected=replace(unsure, n_tests=80))
-        summary = summarise(v, suspects=suspects_of(v), mending=unsure)
+        summary = summarise(v, suspects=errors_of(v, suspects_of(v)), mending=unsure)
         page = render(json.loads(json.dumps(summary)))
         assert "acting on the list makes no measurable difference: accuracy changes by +1.0 points" in page
         assert "<strong>no sure change</strong>of accuracy with the suggested labels" in page
@@ -282,39 +287,45 @@ class TestFindings:
         low = v.bottom(4).index
         suspects = suspects_of(v).assign(label=y[low])
         owner = np.where(np.isin(np.arange(len(y)), low[:3]), "north", "south")
-        found = said("findings", v, y=y, suspects=suspects, owner=owner)
+        found = said("findings", v, y=y, suspects=errors_of(v, suspects, y), owner=owner)
         assert sum(row[1] for row in found["classes"]["rows"]) == 4
         assert "Ask “north” first: 3 of the 4 suspected rows are from there." in found["advice"]
-        table = said("suspects", v, y=y, suspects=suspects, owner=owner, target="species")["table"]
+        table = said("suspects", v, y=y, suspects=errors_of(v, suspects, y), owner=owner, target="species")["table"]
         names = [column["name"] for column in table["columns"]]
         assert names[:6] == ["row", "decision", "suspicion", "species", "suggested", "agreement"]
         assert sorted(row[names.index("owner")] for row in table["rows"]) == ["north", "north", "north", "south"]
 
     def test_all_columns_of_suspects_are_there_and_most_can_be_chosen(self, exact):
         rows = np.zeros((len(exact.values), 40))
-        heads = said("suspects", exact, rows, suspects=suspects_of(exact))["table"]["columns"]
+        heads = said("suspects", exact, rows, suspects=errors_of(exact, suspects_of(exact)))["table"]["columns"]
         extra = {head["name"] for head in heads if "extra" in head}
         assert {head["name"] for head in heads} >= {f"column {i}" for i in range(40)}
         assert extra == {f"column {i}" for i in range(6, 40)} | {"neighbours against"}
 
     def test_cautions_are_told_with_what_to_do(self, exact):
         v = changed(exact, skill=replace(GOOD, model=0.61))
-        found = said("findings", v, suspects=suspects_of(v))
+        found = said("findings", v, suspects=errors_of(v, suspects_of(v)))
         assert found["cautions"][0].startswith("The model is no better than a constant guess")
         assert found["advice"][0].startswith("Do not change labels by this list alone.")
-        assert said("findings", exact, suspects=suspects_of(exact))["cautions"] == []
+        assert said("findings", exact, suspects=errors_of(exact, suspects_of(exact)))["cautions"] == []
 
     def test_a_measured_change_is_no_gain_where_caution_is_due(self, exact):
         for accuracy, n_lines in ((0.9, 1), (0.61, 0)):
             v = changed(exact, skill=replace(GOOD, model=accuracy))
-            page = render(summarise(v, suspects=suspects_of(v), mending=MENDING))
+            page = render(summarise(v, suspects=errors_of(v, suspects_of(v)), mending=MENDING))
             assert page.count("<strong>+5.0 points</strong>") == n_lines
             assert ("Do not read that change as a gain" in page) == (n_lines == 0)
 
     def test_numbers_are_not_called_labels(self, exact):
         v = changed(exact, score="squared_error", skill=None)
         suspects = suspects_of(v).assign(label=1.5, suggested=2.5).drop(columns="agreement")
-        found = said("findings", v, y=np.linspace(0, 1, len(v.values)), suspects=suspects, target="price")
+        found = said(
+            "findings",
+            v,
+            y=np.linspace(0, 1, len(v.values)),
+            suspects=errors_of(v, suspects, np.linspace(0, 1, len(v.values))),
+            target="price",
+        )
         assert found["found"][0] == f"4 of {len(v.values)} numbers in “price” look wrong: these rows do harm."
         assert found["classes"] is None
 
@@ -323,7 +334,7 @@ class TestCopies:
     def test_groups_and_outliers_with_a_sentence_each(self, exact, iris):
         X, y = iris.X.copy(), iris.y.copy()
         X[7], y[7], X[20] = X[3], 2, 40
-        found = ls.tasks.copies(X, y, iris.X_test, iris.y_test)
+        found = ls.audit.copies(X, y, iris.X_test, iris.y_test)
         summary = summarise(exact, copies=found, target="<b>kind")
         part = summary["sections"]["copies"]
         assert part["lines"] == list(found.lines.values())
@@ -338,11 +349,11 @@ class TestCopies:
 
     def test_there_is_no_section_where_nothing_was_found(self, exact):
         rows = np.random.default_rng(0).normal(size=(40, 3))
-        assert "copies" not in summarise(exact, copies=ls.tasks.copies(rows))["sections"]
+        assert "copies" not in summarise(exact, copies=ls.audit.copies(rows))["sections"]
         assert "copies" not in summarise(exact)["sections"]
 
     def test_rows_that_are_equal_by_chance_are_not_listed(self, exact):
-        coarse = ls.tasks.copies(np.random.default_rng(0).integers(0, 3, size=(200, 3)))
+        coarse = ls.audit.copies(np.random.default_rng(0).integers(0, 3, size=(200, 3)))
         page = render(summarise(exact, copies=coarse))
         assert "chance brings about as many: these are no copies." in page
         assert "Rows that are there twice" not in page

@@ -56,13 +56,13 @@ class TestSameRows:
     def test_in_their_order_nothing_is_said_whatever_holds_them(self, v, form):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = ls.tasks.suspects(v, list(Y), X=FORMS[form](X), n=5)
-        assert found.equals(ls.tasks.suspects(v, Y, X=X, n=5))
+            found = ls.audit.label_errors(FORMS[form](X), list(Y), values=v, n=5).table
+        assert found.equals(ls.audit.label_errors(X, Y, values=v, n=5).table)
 
     def test_in_another_order_they_are_joined_by_contents(self, v):
-        expected = ls.tasks.suspects(v, Y, X=X, n=9)
+        expected = ls.audit.label_errors(X, Y, values=v, n=9).table
         with pytest.warns(ls.LocalShapleyWarning, match=ANOTHER_ORDER):
-            found = ls.tasks.suspects(v, Y[ORDER], X=X[ORDER], n=9)
+            found = ls.audit.label_errors(X[ORDER], Y[ORDER], values=v, n=9).table
         assert found.equals(expected)
 
     def test_curves_and_explanations_too(self, v):
@@ -73,12 +73,6 @@ class TestSameRows:
             assert ls.tasks.curves(v, X[ORDER], Y[ORDER], X_TEST, Y_TEST, **about).table.equals(expected)
         with pytest.warns(ls.LocalShapleyWarning, match=ANOTHER_ORDER):
             assert ls.tasks.explain(v, 0, X=X[ORDER], X_test=X_TEST, y=Y[ORDER]).equals(explained)
-
-    def test_mending_too(self, v):
-        found = ls.tasks.suspects(v, Y, X=X, n=5)
-        expected = ls.tasks.mending(v, found, X, Y, X_TEST, Y_TEST, model="tree")
-        with pytest.warns(ls.LocalShapleyWarning, match=ANOTHER_ORDER):
-            assert ls.tasks.mending(v, found, X[ORDER], Y[ORDER], X_TEST, Y_TEST, model="tree") == expected
 
     @pytest.mark.parametrize("named", [False, True], ids=["by their place", "by name"])
     def test_owners_go_with_the_rows_of_a_report(self, named):
@@ -100,17 +94,17 @@ class TestSameRows:
         names = pd.Index([f"r{i}" for i in range(len(X))], name="id")
         table, labels = pd.DataFrame(X, index=names), pd.Series(Y, index=names)
         v = ls.value(table, labels, X_TEST, Y_TEST, model="knn")
-        expected = ls.tasks.suspects(v, labels, X=table, n=9)
+        expected = ls.audit.label_errors(table, labels, values=v, n=9).table
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert ls.tasks.suspects(v, labels.iloc[ORDER], X=table.iloc[ORDER], n=9).equals(expected)
+            assert ls.audit.label_errors(table.iloc[ORDER], labels.iloc[ORDER], values=v, n=9).table.equals(expected)
             shown = summarise(v, table.iloc[ORDER], y=labels.iloc[ORDER])["sections"]
         assert shown == summarise(v, table, y=labels)["sections"]
         # Labels that their index has joined are not joined a second time, not even where some have changed.
         changed = labels.copy()
         changed.iloc[:2] = (changed.iloc[:2] + 1) % 3
         with pytest.warns(ls.LocalShapleyWarning) as told:
-            found = ls.tasks.suspects(v, changed.iloc[ORDER], X=X[ORDER], n=len(X))
+            found = ls.audit.label_errors(X[ORDER], changed.iloc[ORDER], values=v, n=len(X)).table
         assert [str(warning.message)[:9] for warning in told] == ["X holds t", "2 labels "]
         assert found["label"].sort_index().equals(changed.sort_index().rename("label"))
 
@@ -124,7 +118,7 @@ class TestSameRows:
     def test_other_features_of_the_same_rows_are_taken_by_their_labels(self, v):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert len(ls.tasks.suspects(v, Y, X=2 * X, n=5)) == 5
+            assert len(ls.audit.label_errors(2 * X, Y, values=v, n=5).table) == 5
             assert len(ls.tasks.select(v, 5, y=np.array(["a", "b", "c"])[Y])) == 5  # other names of the classes
             summarise(v, X.round(0), y=Y)
 
@@ -134,7 +128,7 @@ class TestLabels:
     def test_changed_ones_are_told(self, v, n, text):
         for about in ({"X": X}, {}):
             with pytest.warns(ls.LocalShapleyWarning, match=text + r".*; run `value` again, or `update`\."):
-                ls.tasks.suspects(v, mended(n), n=5, **about)
+                ls.audit.label_errors(**{"X": None} | about, y=mended(n), values=v, n=5)
         with pytest.warns(ls.LocalShapleyWarning, match=text):
             ls.tasks.select(v, 5, y=mended(n))
         with pytest.warns(ls.LocalShapleyWarning, match=text):
@@ -142,19 +136,19 @@ class TestLabels:
 
     def test_any_number_of_them_where_the_rows_are_known(self, v):
         with pytest.warns(ls.LocalShapleyWarning) as told:  # so many others look like outcomes of chance, too
-            ls.tasks.suspects(v, mended(90), X=X, n=5)
+            ls.audit.label_errors(X, mended(90), values=v, n=5)
         assert [str(warning.message)[:23] for warning in told] == ["90 labels changed since", "all labels may be right"]
 
     def test_changed_and_in_another_order(self, v):
         with pytest.warns(ls.LocalShapleyWarning) as told:
-            found = ls.tasks.suspects(v, mended(3)[ORDER], X=X[ORDER], n=len(X))
+            found = ls.audit.label_errors(X[ORDER], mended(3)[ORDER], values=v, n=len(X)).table
         assert [str(warning.message)[:9] for warning in told] == ["X holds t", "3 labels "]
         assert (found["label"].sort_index() == mended(3)).all()
 
     def test_in_another_order_without_the_rows_they_are_refused(self, v):
         for call in (
-            lambda: ls.tasks.suspects(v, Y[ORDER]),
-            lambda: ls.tasks.suspects(v, Y[ORDER], X=2 * X[ORDER]),
+            lambda: ls.audit.label_errors(None, Y[ORDER], values=v),
+            lambda: ls.audit.label_errors(2 * X[ORDER], Y[ORDER], values=v),
             lambda: ls.tasks.select(v, 5, y=Y[ORDER]),
             lambda: summarise(v, y=Y[ORDER]),
         ):
@@ -180,7 +174,7 @@ class TestOtherRows:
     def test_are_refused(self, v, table, lost):
         text = rf"X does not hold the rows that were valued: {lost} of 105 are not in it"
         with pytest.raises(ls.InvalidArgumentError, match=text):
-            ls.tasks.suspects(v, Y, X=table)
+            ls.audit.label_errors(table, Y, values=v)
         with pytest.raises(ls.InvalidArgumentError, match=text):
             ls.tasks.curves(v, table, Y, X_TEST, Y_TEST, model="knn")
 

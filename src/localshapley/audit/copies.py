@@ -105,7 +105,7 @@ def copies(X: Any, y: Any = None, X_test: Any = None, y_test: Any = None, *, nea
     >>> import localshapley as ls
     >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
     >>> X[7], y[7] = X[3], 2
-    >>> found = ls.tasks.copies(X, y, X_test, y_test)
+    >>> found = ls.audit.copies(X, y, X_test, y_test)
     >>> found.groups
        group row      part   copy label  contradicts
     0      0   3  training  equal     0         True
@@ -315,5 +315,5 @@ def _say_skipped(rows: _Rows) -> str:
     n, width = rows.table.shape
     return (
         f"nearly equal rows and outliers were not looked for: {n:,} rows with {width:,} columns take long "
-        "(tasks.copies with near=True looks for them)."
+        "(audit.copies with near=True looks for them)."
     )

@@ -1,4 +1,4 @@
-"""What it would bring to mend suspected labels: the model trained without them, and with other labels."""
+"""What it is worth to mend a table: the model trained on it as it is, without suspected rows, with other labels."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_classifier
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.audit.label_errors import judge
-from localshapley.audit.label_noise_models import filled
-from localshapley.audit.score_change import losses_of, predict_held_out
+from localshapley.audit.label_noise_models import filled, noise_scores
 from localshapley.data.columns import count_of, table
 from localshapley.data.folds import Fold
-from localshapley.errors import InvalidArgumentError
-from localshapley.models.estimator_checks import takes_kernel
-from localshapley.models.input_checks import Checked, check
+from localshapley.data.indexes import index_of
+from localshapley.data.preparing import labels_of
+from localshapley.data.rows import known_table
+from localshapley.errors import InvalidArgumentError, LocalShapleyError
+from localshapley.models.estimator_checks import predict, takes_kernel, train_reference
+from localshapley.models.input_checks import CheckedInput, check
 from localshapley.models.skill import INTERVAL, NAMES, stderr_of_mean
 from localshapley.runtime.argument_checks import check_whole
-from localshapley.valuation import Valuation
-from localshapley.valuation.matching import rows_and_labels
-from localshapley.valuation.row_names import ids_of
 
 N_FOLDS = 5
 """Folds that decide where no number of folds is given."""
@@ -109,10 +108,9 @@ class Mending:
 
 
 def mending(
-    valuation: Valuation,
-    found: pd.DataFrame,
     X: Any,
     y: Any,
+    suspects: pd.DataFrame,
     X_test: Any = None,
     y_test: Any = None,
     *,
@@ -131,11 +129,12 @@ def mending(
 
     Parameters
     ----------
-    valuation : Valuation
-    found : DataFrame
-        From `suspects`.
-    X, y, X_test, y_test, model, cv, seed
-        As in `value`: the rows that were valued, and rows to score on.
+    X, y : table of shape (n_rows, n_features), and labels
+        The rows among which the suspects were found.
+    suspects : DataFrame
+        The `table` of `label_errors`, or some rows of it: the names of the rows, and the column `suggested`.
+    X_test, y_test, model, cv, seed
+        As in `value`: rows to score on, or folds, and what to train.
 
     Returns
     -------
@@ -146,17 +145,15 @@ def mending(
     >>> import localshapley as ls
     >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
     >>> y[:12] = (y[:12] + 1) % 3
-    >>> v = ls.value(X, y, cv=5, model="tree")
-    >>> found = ls.tasks.suspects(v, y, X=X)
-    >>> m = ls.tasks.mending(v, found, X, y, X_test, y_test, model="tree")
+    >>> found = ls.audit.label_errors(X, y)
+    >>> m = ls.audit.mending(X, y, found.table, X_test, y_test, model="tree")
     >>> m.dropped > m.before
     True
     """
-    places = _places(valuation, found)
-    X, labels = rows_and_labels(valuation, X, y)
-    trial = _Trial(check(X, labels, X_test, y_test, model=model, cv=cv, seed=seed), y_test)
+    trial = _Trial(check(X, y, X_test, y_test, model=model, cv=cv, seed=seed), y_test)
+    places = _places(index_of(known_table(X), y), len(trial.y), suspects)
     splits = trial.splits()
-    losses = [trial.losses(train, held, places, found["suggested"]) for train, held in splits]
+    losses = [trial.losses(train, held, places, suspects["suggested"]) for train, held in splits]
     is_suspected = np.isin(_held(splits), places) & trial.by_folds
     return _compared(np.hstack(losses), trial.score, is_suspected, apart=False)
 
@@ -175,7 +172,7 @@ def worth_mending(
 ) -> Mending:
     """Measure what it is worth to act on a list of suspects, on rows that have no part in finding them.
 
-    Suspects are found by the witnesses of `suspects`, in the training rows alone; test rows have no part in it. With
+    Suspects are found as `label_errors` finds them, in the training rows alone; test rows have no part in it. With
     `cv` they are found anew in the rows outside each fold, as if the fold were not there. The model is trained on these
     rows as they are, without the suspects, and with the suggested labels, and scored on the held-out rows: three
     trainings, or three for each fold.
@@ -192,10 +189,10 @@ def worth_mending(
         As in `value`, in place of test rows; with ``"oob"``, five folds decide.
     n : int or float, optional
         How many suspects to act on (an int), or which share of all rows (a float up to 1.0); by default those that
-        `suspects` lists.
+        `label_errors` lists.
     features : table of shape (n_rows, n_features), optional
-        The rows for the witnesses, if they are to see others than `X`, such as ``pipeline[:-1].fit_transform(X)``.
-        Tables with words or gaps are prepared as in `suspects`.
+        The rows to find suspects by, if these are to be others than `X`, such as ``pipeline[:-1].fit_transform(X)``.
+        Tables with words or gaps are prepared as in `label_errors`.
 
     Returns
     -------
@@ -207,7 +204,7 @@ def worth_mending(
     >>> from sklearn.neighbors import KNeighborsClassifier
     >>> X, y, X_test, y_test, _ = ls.datasets.load("iris")
     >>> y[:25] = (y[:25] + 1) % 3
-    >>> worth = ls.tasks.worth_mending(X, y, X_test, y_test, model=KNeighborsClassifier(1))
+    >>> worth = ls.audit.worth_mending(X, y, X_test, y_test, model=KNeighborsClassifier(1))
     >>> print(worth.sentence)
     accuracy changes by +22.2 points (95 % interval +9.9 to +34.5) without these rows, and by +26.7 points (95 % \
 interval +13.6 to +39.7) with the suggested labels, on 45 held-out rows that had no part in finding them
@@ -220,32 +217,32 @@ interval +13.6 to +39.7) with the suggested labels, on 45 held-out rows that had
     share = None if n is None else count_of(n, len(trial.y)) / len(trial.y)
     splits, losses, times_listed = trial.splits(), [], np.zeros(len(trial.y))
     for train, held in splits:
-        judged = judge(numbers[train], trial.y[train], regression=not trial.classifies, seed=seed)
-        if judged is None:
+        scores = noise_scores(numbers[train], trial.y[train], regression=not trial.classifies, seed=seed)
+        if scores is None:
             raise InvalidArgumentError(
                 "there must be at least 20 rows outside each fold, and two classes of five rows, to find suspects in; "
                 f"got {len(train)} rows. Use mending with the suspects of all rows."
             )
-        listed = judged.listed(None if share is None else round(share * len(train)))
+        listed = scores.listed(None if share is None else round(share * len(train)))
         times_listed[train[listed]] += 1 / max(len(splits) - 1, 1)
-        losses.append(trial.losses(train, held, train[listed], pd.Series(judged.suggested[listed])))
+        losses.append(trial.losses(train, held, train[listed], pd.Series(scores.suggested[listed])))
     is_suspected = (times_listed[_held(splits)] >= 0.5) if trial.by_folds else np.zeros(len(trial.truth), dtype=bool)
     return _compared(np.hstack(losses), trial.score, is_suspected, apart=True)
 
 
-def _places(valuation: Valuation, found: pd.DataFrame) -> Ints:
+def _places(names: pd.Index | None, n_rows: int, suspects: pd.DataFrame) -> Ints:
     """Positions of the suspects among the rows."""
-    ids = ids_of(valuation)
-    places = ids.get_indexer(found.index) if ids.is_unique else np.array([-1])
-    if not len(found) or (places < 0).any():
-        raise InvalidArgumentError("found must hold rows of the valuation under unique names, and at least one.")
+    names = pd.RangeIndex(n_rows) if names is None else names
+    places = names.get_indexer(suspects.index) if names.is_unique else np.array([-1])
+    if not len(suspects) or (places < 0).any():
+        raise InvalidArgumentError("suspects must hold rows of X under unique names, and at least one.")
     return np.asarray(places, dtype=np.int64)
 
 
 class _Trial:
     """Trains the model on rows as they are, without suspects and with other labels, and scores it on held-out rows."""
 
-    def __init__(self, checked: Checked, y_test: Any) -> None:
+    def __init__(self, checked: CheckedInput, y_test: Any) -> None:
         if takes_kernel(checked.model.estimator):
             raise InvalidArgumentError(
                 "model takes a precomputed kernel, which mending does not; give rows of features."
@@ -265,7 +262,7 @@ class _Trial:
         """Losses on held-out rows as it is, dropped and relabelled, and of a constant guess for numbers."""
         kept = np.setdiff1d(train, suspected)
         if not len(kept):
-            raise InvalidArgumentError("found holds all rows to train on; give the most suspicious ones, n=20.")
+            raise InvalidArgumentError("suspects hold all rows to train on; give the most suspicious ones, n=20.")
         mended = self.y.copy() if self.classifies else self.y.astype(np.float64)
         known = suggested.notna().to_numpy()
         mended[suspected[known]] = suggested.to_numpy()[known].astype(mended.dtype)
@@ -295,3 +292,134 @@ def _compared(losses: Floats, score: str, is_suspected: AnyArray, *, apart: bool
         apart=apart,
         unsuspected=_compared(losses[:, clear], score, is_suspected[clear], apart=apart) if some else None,
     )
+
+
+@dataclass(frozen=True)
+class ScoreChange:
+    """Held-out scores of a model with a table as it was, and as it is mended.
+
+    Attributes
+    ----------
+    score : {"accuracy", "r2"}
+    before, after : float
+        Trained on the rows as they were, and on the mended rows.
+    stderr : float
+        Standard error of their difference, over the test rows.
+    n_tests : int
+        Rows that both were scored on: those that the decisions left as they were.
+    own_before, own_after : float
+        Each on all rows of its own table, with the labels there. Rows that are hard to predict, and got the label that
+        a model suggests or were dropped, make the second higher, whether that was right or not.
+    """
+
+    score: str
+    before: float
+    after: float
+    stderr: float
+    n_tests: int
+    own_before: float
+    own_after: float
+
+    def __str__(self) -> str:
+        gain = f"{self.after - self.before:+.3f} (standard error {self.stderr:.3f})"
+        if self.after == self.before and self.stderr == 0:
+            gain = "the same on every row"
+        return "\n".join(
+            [
+                f"held-out {NAMES[self.score]} before and after: {self._in_words()}",
+                f"  on the {self.n_tests:,} rows that did not change: {self.before:.3f}, {self.after:.3f}: {gain}",
+                f"  on all rows of each table: {self.own_before:.3f}, {self.own_after:.3f} (higher in any case, if new "
+                "labels are what a model suggests)",
+            ]
+        )
+
+    def _in_words(self) -> str:
+        gain = self.after - self.before
+        if abs(gain) <= 2 * self.stderr:
+            return "no difference beyond two standard errors"
+        return "better" if gain > 0 else "worse"
+
+
+def score_change(X: Any, labels: pd.Series, mended: pd.Series, *, model: Any, cv: Any, seed: int) -> ScoreChange:
+    """Train on both labels and score on the same held-out rows: those whose label is the same in both.
+
+    Parameters
+    ----------
+    X : table
+        What the model gets of each row, or of each row that has a label.
+    labels : Series
+        As they were; rows without a label are left out.
+    mended : Series
+        As they are now, missing where a row was dropped.
+    model, cv, seed
+        As in `value`.
+    """
+    X, there = known_table(X), np.flatnonzero(labels.notna())
+    if X.shape[0] == len(labels):
+        X = _safe_indexing(X, there)
+    if X.shape[0] != len(there):
+        raise InvalidArgumentError(
+            f"X has {X.shape[0]} rows, but the table had {len(labels)}; give those of the table as it was."
+        )
+    is_left = mended.iloc[there].notna().to_numpy()
+    old, new = _both(labels.iloc[there], mended.iloc[there].where(is_left, labels.iloc[there]))
+    is_same = is_left & (old == new)
+    checked = check(X, old, None, None, model=model, cv=cv, seed=seed)
+    estimator, task = checked.model.estimator, checked.task
+    if takes_kernel(estimator) or checked.folds is None:
+        raise InvalidArgumentError("check needs a model of features and a number of folds, such as cv=5.")
+    numbers = task.classes is None
+    fair, was, now = list[Floats](), list[Floats](), list[Floats]()
+    for train, test in checked.folds:
+        held, left = _safe_indexing(task.X, test), train[is_left[train]]
+        if not len(left):
+            raise LocalShapleyError("the decisions leave no row of a fold to train on; drop fewer rows.")
+        before, after = (
+            predict_held_out(estimator, task.X, y, rows, held, seed) for rows, y in ((train, old), (left, new))
+        )
+        same, stays = is_same[test], is_left[test]
+        guess = old[train].mean() if numbers else None
+        fair.append(losses_of(old[test][same], [before[same], after[same]], guess))
+        was.append(losses_of(old[test], [before], guess))
+        now.append(losses_of(new[test][stays], [after[stays]], new[left].mean() if numbers else None))
+    if not is_same.any():
+        raise LocalShapleyError("every row was changed; none is left to score the model on.")
+    (one, two), (first,), (second,) = (_in_shares(np.hstack(losses), numbers) for losses in (fair, was, now))
+    return ScoreChange(
+        score="r2" if numbers else "accuracy",
+        before=1 - float(one.mean()),
+        after=1 - float(two.mean()),
+        stderr=stderr_of_mean(one - two),
+        n_tests=len(one),
+        own_before=1 - float(first.mean()),
+        own_after=1 - float(second.mean()),
+    )
+
+
+def _both(labels: pd.Series, mended: pd.Series) -> tuple[AnyArray, AnyArray]:
+    """Old and new labels of one type."""
+    found, _ = labels_of(pd.concat([labels.astype(object), mended.astype(object)], ignore_index=True).infer_objects())
+    return found[: len(labels)], found[len(labels) :]
+
+
+def predict_held_out(estimator: Any, X: Any, y: AnyArray, rows: Ints, held: Any, seed: int) -> AnyArray:
+    """What the model predicts after training on some rows; the one class that they have, if they have one."""
+    if is_classifier(estimator) and (y[rows] == y[rows][0]).all():
+        return np.full(held.shape[0], y[rows][0])
+    return predict(train_reference(estimator, _safe_indexing(X, rows), y[rows], seed), held)
+
+
+def losses_of(truth: AnyArray, predictions: list[AnyArray], guess: float | None) -> Floats:
+    """Losses of the predictions, and of a constant guess for numbers, as the rows of a matrix."""
+    if guess is None:
+        return np.array([predicted != truth for predicted in predictions], dtype=np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.array([(truth - predicted) ** 2 for predicted in (*predictions, np.full(len(truth), guess))])
+    if not np.isfinite(squares).all():
+        raise InvalidArgumentError("y holds numbers, or model predicts some, whose squares are too large to compare.")
+    return squares
+
+
+def _in_shares(losses: Floats, numbers: bool) -> Floats:
+    """Losses of predictions; squared errors as shares of the mean of those of the guess, which is the last row."""
+    return losses[:-1] / (float(losses[-1].mean()) or 1.0) if numbers else losses

@@ -1,24 +1,23 @@
-"""What commands check besides the values: copies among the rows, and what it is worth to act on suspects."""
+"""What commands find in a table besides its values: wrong labels, copies, and what it is worth to act on suspects."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import localshapley as ls
-from localshapley.cli.data import Data
-from localshapley.cli.options import Run
+from localshapley.cli.data import InputTable
+from localshapley.cli.options import RunOptions
 from localshapley.cli.output import Output, as_records
 from localshapley.cli.valuing import arguments, comparing_as_given
-from localshapley.errors import LocalShapleyError
+from localshapley.errors import LocalShapleyError, LocalShapleyWarning
 from localshapley.notes import Note
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from localshapley.tasks import Copies, Mending
+    from localshapley.audit import Copies, LabelErrors, Mending
 
 UNREAD = {"encoding": "utf-8", "sep": None, "na": None}
 """How files are read by default."""
@@ -28,11 +27,26 @@ MAX_ROWS = 5_000
 """What acting on suspects is worth is measured by default for up to so many rows, which takes seconds."""
 
 
-def find_copies(run: Run, data: Data) -> Copies:
+def find_label_errors(
+    data: InputTable, valuation: ls.Valuation | None, n: float | None = None, errors: str = "all"
+) -> LabelErrors:
+    """Wrong labels among the rows that a command reads."""
+    task = "regression" if data.regression else "classification"
+    return label_errors(data.numbers, data.labels, valuation, n=n, task=task, errors=errors)
+
+
+def label_errors(X: Any, y: Any, valuation: ls.Valuation | None, **settings: Any) -> LabelErrors:
+    """Wrong labels among rows; what would be warnings is part of the result, and printed from there."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LocalShapleyWarning)
+        return ls.audit.label_errors(X, y, values=valuation, **settings)
+
+
+def find_copies(run: RunOptions, data: InputTable) -> Copies:
     """Copies, contradictions and outliers among the rows as they are in the file."""
     rows, test_rows = data.as_in_the_files
     with comparing_as_given(run, data):
-        return ls.tasks.copies(rows, data.y, test_rows, data.y_test)
+        return ls.audit.copies(rows, data.y, test_rows, data.y_test)
 
 
 def lines_on_copies(copies: Copies, notes: list[Note]) -> list[str]:
@@ -42,10 +56,10 @@ def lines_on_copies(copies: Copies, notes: list[Note]) -> list[str]:
 
 
 def checked(
-    run: Run,
-    data: Data,
-    valuation: ls.Valuation,
-    found: pd.DataFrame,
+    run: RunOptions,
+    data: InputTable,
+    valuation: ls.Valuation | None,
+    found: LabelErrors,
     output: Output,
     *,
     n: float | None,
@@ -55,8 +69,9 @@ def checked(
     """What `suspects` says besides the list, as lines, for its document and for a report."""
     copies = find_copies(run, data)
     given = partial(of_run, run, data, valuation if saved else None)
-    mending = worth(given, data.numbers, valuation, found, output, n=n, check=check)
-    lines = ([] if mending is None else [f"worth: {mending.sentence}"]) + lines_on_copies(copies, valuation.notes)
+    mending = worth(given, data.numbers, found, output, n=n, check=check)
+    told = [] if valuation is None else valuation.notes
+    lines = ([] if mending is None else [f"worth: {mending.sentence}"]) + lines_on_copies(copies, told)
     measured = None
     if mending is not None:
         measured = {**asdict(mending), "gains": mending.gains, "is_measurable": mending.is_measurable}
@@ -66,12 +81,12 @@ def checked(
     return lines, document, {"mending": mending, "copies": copies}
 
 
-def shown_rows(run: Run, data: Data) -> dict[str, Any]:
+def shown_rows(run: RunOptions, data: InputTable) -> dict[str, Any]:
     """What a report shows of the rows, and how they come to be applied to."""
     return {"rows": data.rows, "y": data.y, "owner": data.owner, "table": data.table, **of_file(run)}
 
 
-def of_file(run: Run) -> dict[str, Any]:
+def of_file(run: RunOptions) -> dict[str, Any]:
     """The file of a table, and how it is to be read."""
     return {"file": run.train, "reading": given_reading({name: getattr(run, name) for name in UNREAD})}
 
@@ -81,7 +96,7 @@ def given_reading(options: dict[str, Any]) -> dict[str, str]:
     return {name: text for name, text in options.items() if text != UNREAD[name]}
 
 
-def of_run(run: Run, data: Data, saved: ls.Valuation | None) -> dict[str, Any]:
+def of_run(run: RunOptions, data: InputTable, saved: ls.Valuation | None) -> dict[str, Any]:
     """The arguments that rows were valued with; where the values were saved, the model is theirs if it is known."""
     given = {name: entry for name, entry in arguments(run, data).items() if name != "store"}
     return given if saved is None else given | {"model": model_of(saved, data.y, given["model"])}
@@ -90,8 +105,7 @@ def of_run(run: Run, data: Data, saved: ls.Valuation | None) -> dict[str, Any]:
 def worth(
     arguments_of_value: Callable[[], dict[str, Any]],
     features: Any,
-    valuation: ls.Valuation,
-    found: pd.DataFrame,
+    found: LabelErrors,
     output: Output,
     *,
     n: float | None = None,
@@ -102,17 +116,18 @@ def worth(
 
     By default (`check` is None) it is measured for tables that are not large.
     """
-    if check is False or not len(found):
+    n_rows, n_listed = found.verdict.n_rows, found.verdict.n_suspects
+    if check is False or not n_listed:
         return None
     try:
-        if len(found) > len(valuation.values) / 2:
+        if n_listed > n_rows / 2:
             raise LocalShapleyError("more than half of the rows are suspected.")
         given = arguments_of_value()
-        if check is None and len(valuation.values) > MAX_ROWS:
-            raise LocalShapleyError(f"it takes long with {len(valuation.values):,} rows; --{option} measures it.")
+        if check is None and n_rows > MAX_ROWS:
+            raise LocalShapleyError(f"it takes long with {n_rows:,} rows; --{option} measures it.")
         output.status(f"measuring what mending the suspects would bring (--no-{option} skips it)")
         given = {name: given[name] for name in ("X", "y", "X_test", "y_test", "model", "cv", "seed") if name in given}
-        return ls.tasks.worth_mending(**given, n=n, features=features)
+        return ls.audit.worth_mending(**given, n=n, features=features)
     except LocalShapleyError as error:  # such as too few rows left to train on
         output.status(f"what mending the suspects would bring is left out: {error}")
         return None

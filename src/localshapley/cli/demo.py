@@ -49,7 +49,7 @@ def demo(
     table.insert(0, "label flipped", np.isin(np.arange(len(y)), flipped))
     table.to_csv(out / "table.csv", index=False)
     valuation.to_frame().to_csv(out / "values.csv")
-    suspects = ls.tasks.suspects(valuation, y, X=X)
+    suspects = ls.audit.label_errors(X, y, values=valuation)
     ls.report.write_report(
         out / "report.html",
         valuation,
@@ -60,8 +60,8 @@ def demo(
         file="table.csv",
         levels=plan.levels,
         suspects=suspects,
-        mending=ls.tasks.worth_mending(X, y, X_test, y_test, model=model) if len(suspects) else None,
-        copies=ls.tasks.copies(X, y, X_test, y_test),
+        mending=ls.audit.worth_mending(X, y, X_test, y_test, model=model) if len(suspects.table) else None,
+        copies=ls.audit.copies(X, y, X_test, y_test),
         title="Breast Cancer, 5 % of labels flipped",
     )
     typer.echo(f"Wrote {out / 'table.csv'}, {out / 'values.csv'} and {out / 'report.html'}.")

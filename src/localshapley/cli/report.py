@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import localshapley as ls
-from localshapley.cli.checking import given_reading, model_of, worth
+from localshapley.cli.checking import given_reading, label_errors, model_of, worth
 from localshapley.cli.data import named_rows
 from localshapley.cli.files import check_files, check_page
 from localshapley.cli.options import Check, Encoding, Na, Sep, stripped, takes_groups
 from localshapley.cli.output import Output
 from localshapley.cli.saved import load_values, valued_rows
-from localshapley.cli.suspects import judged
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.io.tables import read_table
 
@@ -126,7 +125,7 @@ def _of_rows(
     found: dict[str, Any] = {"rows": rows, "table": table, "file": train, "reading": given_reading(reading)}
     if target is not None:
         found["y"], found["target"] = labels_of(table[target])[0], target
-        found["suspects"] = judged(valuation, found["y"], prepare(rows).X)[0]
+        found["suspects"] = label_errors(prepare(rows).X, found["y"], valuation)
     if owner is not None:
         found["owners"], found["owner"] = ls.tasks.owners(valuation, table[owner]), table[owner]
     return valuation, found
@@ -141,10 +140,9 @@ def _checked(valuation: ls.Valuation, of_rows: dict[str, Any], output: Output, c
     mending = worth(
         lambda: {"X": X, "y": y, "cv": N_FOLDS, "model": model_of(valuation, y)},
         X,
-        valuation,
         of_rows["suspects"],
         output,
         check=check,
     )
     with comparing(AsGiven(of_rows["rows"], None, f" of {of_rows['file'].name} that was valued")):
-        return {"copies": ls.tasks.copies(of_rows["rows"], y), "mending": mending}
+        return {"copies": ls.audit.copies(of_rows["rows"], y), "mending": mending}

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import localshapley as ls
-from localshapley.cli.checking import checked, shown_rows
+from localshapley.cli.checking import checked, find_label_errors, shown_rows
 from localshapley.cli.files import Writing, check_run
-from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, Run, SavedValues, option, takes_groups
+from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, RunOptions, SavedValues, option, takes_groups
 from localshapley.cli.output import SHOWN, Output, as_records, first_rows
-from localshapley.cli.valuing import about, end, guarded_in_words, saved_or_valued
-from localshapley.errors import LocalShapleyWarning
+from localshapley.cli.valuing import about, end, guarded_in_words, loaded, refuse_owners, saved_or_valued
 from localshapley.io.tables import OF_TABLE, write_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from localshapley.cli.data import Data
-    from localshapley.tasks import Verdict
+    from localshapley.audit import Verdict
+    from localshapley.cli.data import InputTable
 
 
 @takes_groups
 def suspects(
-    run: Run,
+    run: RunOptions,
     output: Output,
     n: Annotated[
         float | None,
@@ -47,52 +45,63 @@ def suspects(
     errors: Annotated[
         str,
         typer.Option(
-            help="Where values decide, for want of witnesses (fewer than 20 rows, or no two classes of 5): count what "
-            "other test rows would change, too (all), or the draws alone (draws)."
+            help="Used only if the table is too small for the label-noise models (fewer than 20 rows, or no two "
+            "classes of 5), so that --values decide: count all their errors (all), or those of the draws alone (draws)."
         ),
     ] = "all",
 ) -> None:
     """List the rows that are probably mislabelled, with the neighbours that contradict them."""
-    from localshapley.valuation.intervals import check_errors  # heavy
+    from localshapley.data.columns import count_of  # heavy
+    from localshapley.valuation.intervals import check_errors
 
     check_run(run, out=out, report=report, values=values)
     check_errors(errors)
-    data, valuation = saved_or_valued(run, values, output, n)
-    found, verdict = judged(valuation, data.y, data.numbers, n, errors)
+    valuation: ls.Valuation | None = None
+    if values is not None or report is not None:  # which shows values
+        data, valuation = saved_or_valued(run, values, output, n)
+    else:
+        refuse_owners(run)
+        data = loaded(run, output)
+        _ = n is None or count_of(n, len(data.y))
+    found = find_label_errors(data, valuation, n, errors)
+    table, verdict = found.table, found.verdict
     writing, guarded = Writing(), ""
     if out is not None:
         with writing.to(out):
-            guarded = guarded_in_words(write_table(_with_columns(found, data), out, raw=raw_csv))
+            guarded = guarded_in_words(write_table(_with_columns(table, data), out, raw=raw_csv))
     text = [verdict.number] if verdict.number else []
     if n is None:
-        which = ", each more probably wrong than right (-n lists more)" if "p_wrong" in found else ""
-        text.append(f"{len(found):,} of {len(data.y):,} rows are suspected of a wrong {run.target}{which}")
+        which = ", each more probably wrong than right (-n lists more)"
+        text.append(f"{len(table):,} of {len(data.y):,} rows are suspected of a wrong {run.target}{which}")
     else:
-        text.append(f"listed: the {len(found):,} most suspicious of {len(data.y):,} rows")
+        text.append(f"listed: the {len(table):,} most suspicious of {len(data.y):,} rows")
     text += [f"by class: {verdict.classes}"] if verdict.classes else []
     text += [f"held out: {verdict.skill}"] if verdict.skill is not None else []
     text += [f"caution: {caution}" for caution in verdict.cautions]
     lines, more, parts = checked(run, data, valuation, found, output, n=n, check=check, saved=values is not None)
     text += lines
-    if report is not None:
+    if report is not None and valuation is not None:
         with writing.to(report):
             _write_report(report, run, data, valuation, suspects=found, **parts)
-    if len(found):
-        text += ["", first_rows(found, isinstance(n, int), f"-n {len(found)} shows all, ", data.table.index), ""]
+    if len(table):
+        text += ["", first_rows(table, isinstance(n, int), f"-n {len(table)} shows all, ", data.table.index), ""]
     elif n is None:
         most = min(SHOWN, len(data.y))
         text.append(f"No label is more probably wrong than right; -n {most} lists the {most} most suspicious.")
-    text += [f"note: {note}" for note in valuation.notes]
+    text += [f"note: {note}" for note in ([] if valuation is None else valuation.notes)]
     text += [f"Wrote {out}{guarded}"] if writing.wrote(out) else []
     if writing.wrote(report):
-        text.append(f"Wrote {report}" + (": open it in a browser to decide on these rows" if len(found) else ""))
-    document = {**about(valuation, data.preparation), **as_document(verdict), **more, "suspects": as_records(found)}
+        text.append(f"Wrote {report}" + (": open it in a browser to decide on these rows" if len(table) else ""))
+    rows = {"n_rows": len(data.y), "preparation": data.preparation}
+    of_values = rows if valuation is None else about(valuation, data.preparation)
+    document = {**of_values, **as_document(verdict), **more, "suspects": as_records(table)}
     output.answer(document, "\n".join(text).rstrip())
     writing.end()
-    end(valuation)
+    if valuation is not None:
+        end(valuation)
 
 
-def _with_columns(found: pd.DataFrame, data: Data) -> pd.DataFrame:
+def _with_columns(found: pd.DataFrame, data: InputTable) -> pd.DataFrame:
     """The suspects beside the columns of the table, of which those that are named as ours are renamed."""
     import pandas as pd
 
@@ -102,17 +111,7 @@ def _with_columns(found: pd.DataFrame, data: Data) -> pd.DataFrame:
     return pd.concat([beside, rows], axis=1)
 
 
-def judged(
-    valuation: ls.Valuation, y: Any, X: Any, n: float | None = None, errors: str = "all"
-) -> tuple[pd.DataFrame, Verdict]:
-    """The suspects, and what they amount to, which says what would otherwise be a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LocalShapleyWarning)
-        found = ls.tasks.suspects(valuation, y, X=X, n=n, errors=errors)
-    return found, ls.tasks.verdict(valuation, y, found)
-
-
-def _write_report(path: Path, run: Run, data: Data, valuation: ls.Valuation, **parts: Any) -> None:
+def _write_report(path: Path, run: RunOptions, data: InputTable, valuation: ls.Valuation, **parts: Any) -> None:
     ls.report.write_report(
         path,
         valuation,

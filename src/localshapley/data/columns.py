@@ -23,7 +23,7 @@ def entries_of(name: str, given: Any, n_rows: int) -> AnyArray:
     entries = as_column(given)
     if entries.ndim != 1 or len(entries) != n_rows:
         raise InvalidArgumentError(
-            f"{name} must have one entry for each of the {n_rows} rows of the valuation; got shape {entries.shape}."
+            f"{name} must have one entry for each of the {n_rows} rows; got shape {entries.shape}."
         )
     missing = np.flatnonzero(pd.isna(entries))
     if len(missing):

@@ -155,7 +155,7 @@ def say_seen_in_folds(group: Ints, seen: AnyArray, name: Callable[[int], str], *
         "keep one row of each group of copies"
         if oob
         else "keep one row of each group of copies, or copies in one fold (in Python, "
-        "cv=GroupKFold(5).split(X, y, tasks.copies(X).group))"
+        "cv=GroupKFold(5).split(X, y, audit.copies(X).group))"
     )
     text = (
         f"{len(rows):,} of {len(group):,} rows {'has' if len(rows) == 1 else 'have'} {where} ({name(first)} equals "

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
-from localshapley.audit.review_decisions import COLUMNS, contents_text
-from localshapley.audit.verdict import is_regression
+from localshapley.audit.apply_decisions import COLUMNS, contents_text
 from localshapley.data.preparing import prepare
 from localshapley.data.row_digests import digest_cells
 from localshapley.errors import LocalShapleyError
@@ -31,13 +30,12 @@ AT_ONCE = 2**22
 """Distances that are in memory at a time."""
 
 
-def make_bench(rows: Rows, suspects: pd.DataFrame) -> dict[str, Any] | None:
+def make_bench(rows: Rows, suspects: pd.DataFrame, *, numbers: bool) -> dict[str, Any] | None:
     """Collect it as plain data; None where rows cannot be told apart by their names."""
     places = rows.ids.get_indexer(suspects.index) if rows.ids.is_unique else np.array([-1])
     names = _texts(rows.ids)
     if (places < 0).any() or not suspects.index.is_unique or not pd.Index(names).is_unique:
         return None
-    numbers = is_regression(rows.valuation, suspects["label"].to_numpy())
     contents = digest_cells(rows.whole)[:, 0]
     judged = zip(suspects["label"], suspects["suggested"], strict=True)
     found, near, images = _with_images(rows, suspects, places, numbers)

@@ -24,7 +24,8 @@ from localshapley.valuation import Valuation
 from localshapley.valuation.row_names import check_valuation
 
 if TYPE_CHECKING:
-    from localshapley.tasks import Copies, Curves, Mending
+    from localshapley.audit import Copies, LabelErrors, Mending
+    from localshapley.tasks import Curves
 
 FORMAT = "localshapley report 6"
 PAGES = (".html", ".htm")
@@ -40,7 +41,7 @@ def write_report(
     *,
     y: Any = None,
     levels: Levels | None = None,
-    suspects: pd.DataFrame | None = None,
+    suspects: LabelErrors | None = None,
     mending: Mending | None = None,
     copies: Copies | None = None,
     curves: Curves | None = None,
@@ -71,12 +72,14 @@ def write_report(
         Their labels, for a column and for the values by class.
     levels : Levels, optional
         Trainings of the alternatives: ``plan(...).levels``.
-    suspects, owners : DataFrame, optional
-        From ``tasks.suspects`` and ``tasks.owners``.
+    suspects : LabelErrors, optional
+        From ``audit.label_errors``.
+    owners : DataFrame, optional
+        From ``tasks.owners``.
     mending : Mending, optional
-        From ``tasks.worth_mending`` (or ``tasks.mending``): what acting on the suspects is worth.
+        From ``audit.worth_mending`` (or ``audit.mending``): what acting on the suspects is worth.
     copies : Copies, optional
-        From ``tasks.copies``.
+        From ``audit.copies``.
     curves : Curves, optional
         From ``tasks.curves``.
     owner : array, Series or list, optional
@@ -87,7 +90,7 @@ def write_report(
         From ``locality_gap``.
     table : DataFrame, optional
         The whole table that the rows come from, under their names and with the column `target`, if `rows` holds only
-        some of its columns: it is shown beside suspects, and `tasks.apply` recognises its rows.
+        some of its columns: it is shown beside suspects, and `audit.apply` recognises its rows.
     file : path, optional
         The file that the table was read from; its name is in the command that applies decisions.
     reading : dict of str, optional
@@ -161,7 +164,7 @@ def summarise(
     title: str = "Data valuation",
     *,
     y: Any = None,
-    suspects: pd.DataFrame | None = None,
+    suspects: LabelErrors | None = None,
     mending: Mending | None = None,
     copies: Copies | None = None,
     curves: Curves | None = None,

@@ -1,4 +1,4 @@
-"""Which rows do harm: those whose labels are doubted, by other rows or by the witnesses, and outliers among numbers."""
+"""Which rows do harm: those whose labels look wrong to other rows or label-noise models, and outliers among numbers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats
-from localshapley.audit.label_noise_models import judge_labels
+from localshapley.audit.label_noise_models import score_labels
 from localshapley.models.task import Task
 from localshapley.problem.base import RowsProblem
 from localshapley.runtime.progress import ProgressSetting, telling
@@ -26,7 +26,7 @@ def harmless(worth: Floats, problem: RowsProblem, seed: int, progress: ProgressS
     """Which rows do no harm.
 
     A row at the border between classes makes most test rows near it worse, as a row with a wrong label does: the
-    witnesses tell the two apart. Without them, what each row is worth alone decides.
+    label-noise models tell the two apart. Without them, what each row is worth alone decides.
     """
     if problem.task.codes is None:
         return _near_others(worth / np.maximum(problem.graph.tests_per_player, 1))
@@ -43,13 +43,13 @@ def _near_others(worth: Floats) -> AnyArray:
 
 
 def _p_wrong(task: Task, seed: int, progress: ProgressSetting) -> Floats | None:
-    """How probably each label is wrong; None if the rows are not numbers, or the witnesses learn nothing from them."""
+    """How probably each label is wrong; None if the rows are not numbers, or the label-noise models learn nothing."""
     X = _numbers(task.X)
     if X is None or task.codes is None:
         return None
-    with telling(progress, "asking the witnesses which labels are wrong"):
-        judged = judge_labels(X, task.codes, seed=seed)
-    return None if judged is None or np.isnan(judged.p_wrong).any() else judged.p_wrong
+    with telling(progress, "looking for wrong labels"):
+        scores = score_labels(X, task.codes, seed=seed)
+    return None if scores is None or np.isnan(scores.p_wrong).any() else scores.p_wrong
 
 
 def _numbers(X: Any) -> Any:

@@ -69,9 +69,9 @@ def select(
     which nothing is gained is passed over, but has one row in any case. The first rows are chosen with larger supports,
     until the smaller ones hold some of them. Where nothing more is gained the others follow in random order, with the
     classes in their shares. Rows that do harm come last, and do not count in these shares: those whose label is
-    probably wrong, as in `tasks.suspects`, or could be (``p_wrong > 0.2``) and that alone make the test rows near them
-    worse than no row at all. Where numbers are predicted, or `X` holds anything but numbers, the last decides alone: of
-    numbers, a row does harm that stands out from the others by it.
+    probably wrong, as in `audit.label_errors`, or could be (``p_wrong > 0.2``) and that alone make the test rows near
+    them worse than no row at all. Where numbers are predicted, or `X` holds anything but numbers, the last decides
+    alone: of numbers, a row does harm that stands out from the others by it.
 
     Gains are exact for the test rows that are there; nothing is drawn. Other test rows would find other gains: each
     has its standard error over the test rows, and `n_sure` counts those that are sure. Rows are taken whether their

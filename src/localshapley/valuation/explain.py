@@ -29,7 +29,7 @@ def explain(
         Number of the test row, from 0.
     X, X_test : array, DataFrame or sparse matrix, optional
         Training and test rows; with both, Euclidean distances are shown. In a valuation with ``cv=...`` the test rows
-        are the training rows: give `X` for both. Tables with words or gaps are prepared as in `suspects`.
+        are the training rows: give `X` for both. Tables with words or gaps are prepared as in `audit.label_errors`.
     y : array, Series or list of shape (n_rows,), optional
         Labels of the training rows.
     n : int, optional

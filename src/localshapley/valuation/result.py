@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from localshapley.arrays import Floats, Ints, Singles, relative
+from localshapley.arrays import AnyArray, Floats, Ints, Singles, relative
 from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.jackknife_blocks import squares
 from localshapley.coalitions.subsets import Levels, count_levels
@@ -23,11 +23,12 @@ from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of, notes_of, plain
 from localshapley.problem.players import Origin, Players
 from localshapley.runtime.argument_checks import check_whole
-from localshapley.sampling.ranking import Ranked
+from localshapley.sampling.ranking import Ranking
 from localshapley.valuation.facts import Facts, GameCounts, Record
 from localshapley.valuation.file import read, save
-from localshapley.valuation.intervals import in_words, interval, ranked, summary
-from localshapley.valuation.row_names import by_value
+from localshapley.valuation.intervals import beyond_doubt, in_words, interval, ranked, summary
+from localshapley.valuation.matching import rows_and_labels
+from localshapley.valuation.row_names import by_value, companions
 from localshapley.valuation.sparse import over_all_rows
 
 if TYPE_CHECKING:
@@ -84,6 +85,10 @@ class Valuation:
         object.__setattr__(self, "notes", notes_of(self.notes))
         n, by_test = len(self.values), self.per_test
         check_lengths(self, ("n_tests", "oob_scores", "ids"), n)
+        if self.history is not None and self.history.values.shape[1] != n:
+            raise InvalidArgumentError(
+                f"history must have an entry for each of the {n} values; got {self.history.values.shape[1]}."
+            )
         shape = len(self.support_sizes), n
         if by_test is not None and by_test.shape != shape:
             raise InvalidArgumentError(
@@ -265,7 +270,7 @@ class Valuation:
         """
         return interval(self, level, errors)
 
-    def among_worst(self, k: int, level: float = 0.95) -> Ranked:
+    def among_worst(self, k: int, level: float = 0.95) -> Ranking:
         """How sure it is which `k` rows are the worst, with all errors that are known.
 
         Parameters
@@ -290,9 +295,19 @@ class Valuation:
         """
         return ranked(self, k, level, best=False)
 
-    def among_best(self, k: int, level: float = 0.95) -> Ranked:
+    def among_best(self, k: int, level: float = 0.95) -> Ranking:
         """The same for the best rows."""
         return ranked(self, k, level, best=True)
+
+    def below_zero(self, errors: str = "all") -> AnyArray:
+        """Which values are below zero by more than their errors of 95 %, shape (n_rows,).
+
+        Parameters
+        ----------
+        errors : {"all", "draws"}, default="all"
+            As in `interval`.
+        """
+        return beyond_doubt(self, errors)[0]
 
     def summary(self) -> str:
         """How sure the values are, in a few sentences."""
@@ -342,6 +357,34 @@ class Valuation:
         found |= {"support_sizes": self.support_sizes}
         found |= {"columns": index_as_columns(self.to_frame()).to_dict("list")}
         return plain(found)  # type: ignore[no-any-return]
+
+    def in_order(self, X: Any, y: Any) -> tuple[Any, AnyArray]:
+        """Rows and labels in the order of the valuation: by their indexes, else by their contents.
+
+        Rows that were not valued are refused, and changed labels are told in a warning.
+
+        Parameters
+        ----------
+        X : array, DataFrame or sparse matrix of shape (n_rows, n_features), or None
+        y : array, Series or list of shape (n_rows,)
+        """
+        X, y = rows_and_labels(self, X, y)
+        return X, y
+
+    def companions(self, n: int, rows: Ints | None = None) -> list[Ints]:
+        """The rows that are most often in the same supports as each of some rows, by default of all.
+
+        Nearest are those that share the largest part of the supports that either of both is in. Needs `per_test`;
+        without it rows have no companions.
+
+        Parameters
+        ----------
+        n : int
+            Number of companions; fewer where fewer rows share a support with it.
+        rows : int array, optional
+            Positions.
+        """
+        return companions(self, n, np.arange(len(self.values)) if rows is None else rows)
 
     def top(self, n: int = 10) -> pd.DataFrame:
         """The `n` most valuable rows, best first."""

@@ -77,3 +77,21 @@ def influences(valuation: Valuation, test_row: Any) -> tuple[Ints, Floats]:
     where = slice(by_test.indptr[test_row], by_test.indptr[test_row + 1])
     order = np.argsort(-np.abs(by_test.data[where]), kind="stable")
     return by_test.indices[where][order], by_test.data[where][order]
+
+
+def companions(valuation: Valuation, n: int, rows: Ints) -> list[Ints]:
+    """The rows that share most supports with each of some rows: supports that hold both over those that hold either."""
+    supports = valuation.per_test
+    found = [np.empty(0, dtype=np.int64)] * len(rows)
+    if supports is None:
+        return found
+    by_row = supports.tocsc()
+    n_tests = np.diff(by_row.indptr)
+    for i in np.flatnonzero(n_tests[rows]).tolist():  # all others share no support
+        z = rows[i]
+        tests = by_row.indices[by_row.indptr[z] : by_row.indptr[z + 1]]
+        others, both = np.unique(supports[tests].indices, return_counts=True)
+        share = both / (n_tests[z] + n_tests[others] - both)
+        share[others == z] = -1
+        found[i] = others[np.argsort(-share, kind="stable")[: min(n, len(others) - 1)]].astype(np.int64)
+    return found

@@ -19,7 +19,8 @@ from localshapley.report.row_details import Rows
 from localshapley.valuation import Valuation
 
 if TYPE_CHECKING:
-    from localshapley.tasks import Copies, Curves, Mending
+    from localshapley.audit import Copies, LabelErrors, Mending
+    from localshapley.tasks import Curves
 
 
 class Section(ABC):
@@ -117,7 +118,7 @@ class Context:
 
     rows: Rows
     levels: Levels | None = None
-    suspects: pd.DataFrame | None = None
+    suspects: LabelErrors | None = None
     mending: Mending | None = None
     copies: Copies | None = None
     curves: Curves | None = None

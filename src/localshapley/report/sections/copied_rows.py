@@ -13,7 +13,7 @@ MAX_ROWS = 500
 
 
 class CopiedRows(Section):
-    """What `tasks.copies` found, if it found anything."""
+    """What `audit.copies` found, if it found anything."""
 
     id = "copies"
     title = "Copies"

@@ -9,14 +9,13 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from localshapley.audit.verdict import is_regression
+from localshapley.audit import Mending, Verdict
 from localshapley.models.skill import NAMES
 from localshapley.report import charts
 from localshapley.report.html_tables import Table, as_table, number, number_column, text, text_column
 from localshapley.report.sections.base import Context, Section
-from localshapley.tasks import Mending, Verdict, verdict
 from localshapley.valuation import Skill, Valuation
-from localshapley.valuation.intervals import n_sure
+from localshapley.valuation.intervals import counted_sure, n_sure
 
 MAX_CLASSES = 30
 
@@ -30,20 +29,19 @@ class Findings(Section):
 
     def summarise(self, context: Context) -> dict[str, Any]:
         v, suspects = context.valuation, context.suspects
-        judged = None if suspects is None else verdict(v, context.rows.known_labels, suspects)
+        judged = None if suspects is None else suspects.verdict
         n_hurt = n_sure(v)[0]
-        numbers = suspects is not None and is_regression(v, suspects["label"].to_numpy())
-        owners = None if suspects is None else context.rows.owners_of(suspects.index)
+        numbers = judged is not None and judged.is_regression
+        owners = None if suspects is None else context.rows.owners_of(suspects.table.index)
         return {
             "n_rows": len(v.values),
             "unit": v.unit,
             "n_hurt": n_hurt,
-            "n_below": int((v.values < 0).sum()),
-            "n_sure": None if v.spread_tests is None else n_sure(v)[0],
+            "sure": None if v.spread_tests is None else counted_sure(v),
             "n_suspects": None if judged is None else judged.n_suspects,
             "n_wrong": None if judged is None or judged.n_wrong is None else [round(n) for n in judged.n_wrong],
             "what": "numbers" if numbers else "labels",
-            "harm": None if judged is None else {"sum": number(judged.harm), "stderr": number(judged.harm_stderr)},
+            "harm": _harm(judged),
             "skill": None if v.skill is None else asdict(v.skill),
             "mending": None if context.mending is None else asdict(context.mending),
             "cautions": [] if judged is None else [_sentence(caution) for caution in judged.cautions],
@@ -77,14 +75,18 @@ class Findings(Section):
             tiles.append(_tile(Skill(**summary["skill"])))
         if summary["mending"] is not None and not summary["cautions"]:
             tiles.append(_tile_of_mending(Mending(**summary["mending"])))
-        unit, n_below, sure = (summary[name] for name in ("unit", "n_below", "n_sure"))
-        if sure is None:
-            hurt = f"of {n:,} {unit}s make predictions worse: their value is below zero beyond doubt"
+        if summary["sure"] is None:
+            hurt = f"of {n:,} {summary['unit']}s make predictions worse: their value is below zero beyond doubt"
             return [*tiles, (f"{n_hurt:,}", hurt)]
-        tests = "test nodes" if unit == "node" else "test rows"
-        still = f"of the {n_below:,} {unit}s below zero would still be below zero with other {tests} (95 %)"
+        sure, still = summary["sure"]
         first = int(summary["n_wrong"] is not None)
         return [*tiles[:first], (f"{sure:,}", still), *tiles[first:]]
+
+
+def _harm(judged: Verdict | None) -> dict[str, Any] | None:
+    if judged is None or judged.harm is None or judged.harm_stderr is None:
+        return None
+    return {"sum": number(judged.harm), "stderr": number(judged.harm_stderr)}
 
 
 def _tile(skill: Skill) -> tuple[str, str]:
@@ -115,7 +117,8 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
         )
     elif judged is not None and judged.n_suspects:
         assert context.suspects is not None
-        agree = context.suspects["agreement"].median() if "agreement" in context.suspects else 1.0
+        listed = context.suspects.table
+        agree = listed["agreement"].median() if "agreement" in listed else 1.0
         outvoted = ", and most rows like them have another label" if agree < 0.5 else ""
         yield f"{judged.n_suspects:,} of {judged.n_rows:,} {what}s{target} look wrong: these rows do harm{outvoted}."
     elif judged is not None:
@@ -129,8 +132,8 @@ def _found(v: Valuation, judged: Verdict | None, context: Context, what: str, n_
                 "Do not read that change as a gain, because of the caution above: a model that only predicts the most "
                 "frequent label more often may score higher, too."
             )
-    elif judged is not None and judged.n_suspects:
-        yield _estimated(judged, v.score)
+    elif judged is not None and judged.n_suspects and judged.harm is not None:
+        yield _estimated(judged, judged.harm, v)
     if judged is None:
         yield f"{n_hurt:,} of {len(v.values):,} {v.unit}s have a value below zero beyond doubt."
 
@@ -163,14 +166,14 @@ def _measured(m: Mending) -> str:
     )
 
 
-def _estimated(judged: Verdict, score: str) -> str:
+def _estimated(judged: Verdict, harm: float, v: Valuation) -> str:
     error = f" ± {judged.harm_stderr:.3g}, one standard error" if judged.harm_stderr else ""
-    each = f"{judged.harm / judged.n_tests:.3g} per test row"
+    each = f"{harm / len(v.support_sizes):.3g} per test row"
     return (
-        f"An estimate of what mending could bring: the values of the suspected rows add up to {judged.harm:.4g}{error} "
-        f"({text(score)}, summed over {judged.n_tests:,} test rows), or {each}. That is the mean effect of these rows "
-        "over training sets of all sizes. Among many good rows they do less harm, so expect a smaller gain; training "
-        "again without them measures it."
+        f"An estimate of what mending could bring: the values of the suspected rows add up to {harm:.4g}{error} "
+        f"({text(v.score)}, summed over {len(v.support_sizes):,} test rows), or {each}. That is the mean effect of "
+        "these rows over training sets of all sizes. Among many good rows they do less harm, so expect a smaller gain; "
+        "training again without them measures it."
     )
 
 
@@ -192,7 +195,7 @@ def _advice(judged: Verdict | None, owners: pd.Series | None, n_hurt: int, unit:
         most, count = text(owners.value_counts().index[0]), int(owners.value_counts().iloc[0])
         yield f"Ask “{most}” first: {count:,} of the {len(owners):,} suspected rows are from there."
     yield (
-        "Save your decisions and apply them to the table (localshapley apply, or tasks.apply). Then value the rows "
+        "Save your decisions and apply them to the table (localshapley apply, or audit.apply). Then value the rows "
         "again, and see whether the model has become better on held-out rows."
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.audit.review_decisions import WORDS
+from localshapley.audit.apply_decisions import WORDS
 from localshapley.report.bench import make_bench
 from localshapley.report.html_tables import (
     Column,
@@ -34,7 +34,7 @@ EVIDENCE = ("p wrong", "suspicion", "agreement", "value", "std. error", "owner")
 
 
 class SuspectList(Section):
-    """What `tasks.suspects` found, the most suspicious first."""
+    """What `audit.label_errors` found, the most suspicious first."""
 
     id = "suspects"
     title = "Suspects"
@@ -43,10 +43,11 @@ class SuspectList(Section):
     def summarise(self, context: Context) -> dict[str, Any] | None:
         if context.suspects is None:
             return None
-        rows, shown = context.rows, context.suspects.iloc[:MAX_ROWS]
-        bench = make_bench(rows, shown) if len(shown) else None
+        rows, shown = context.rows, context.suspects.table.iloc[:MAX_ROWS]
+        numbers = context.suspects.verdict.is_regression
+        bench = make_bench(rows, shown, numbers=numbers) if len(shown) else None
         return {
-            "n_suspects": len(context.suspects),
+            "n_suspects": len(context.suspects.table),
             "has_probability": "p_wrong" in shown and bool(shown["p_wrong"].notna().any()),
             "table": _table(shown, rows, undecided=bench is not None),
             "bench": bench,
@@ -87,7 +88,7 @@ def _table(suspects: pd.DataFrame, rows: Rows, *, undecided: bool) -> Table:
             any_column(rows.label, suspects["label"], choice=True),
             any_column("suggested", suspects["suggested"], choice=True),
             *([number_column("agreement", suspects["agreement"])] if "agreement" in suspects else []),
-            *rows.values(suspects["value"], suspects["stderr"]),
+            *(rows.values(suspects["value"], suspects["stderr"]) if "value" in suspects else []),
             *(rows.owners(places) if known else []),
             *(rows.features(places) if known else []),
             extra(_neighbours(suspects["neighbours"], rows)),

@@ -22,7 +22,7 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
-from localshapley.supports import chunked
+from localshapley.supports import chunked_search
 
 
 def clusters(n: int, n_tests: int, n_features: int, dtype=np.float64):
@@ -97,7 +97,7 @@ def million() -> None:
     """A million training rows; run in a process of its own, whose memory is looked at."""
     data = clusters(1_000_000, 10_000, 64, dtype=np.float32)
     searching = 0.0
-    search = chunked.nearest
+    search = chunked_search.nearest
 
     def timed(*args, **kwargs):
         nonlocal searching
@@ -106,7 +106,7 @@ def million() -> None:
         searching += perf_counter() - started
         return result
 
-    chunked.nearest = timed
+    chunked_search.nearest = timed
     started = perf_counter()
     v = ls.value(*data, model=KNeighborsClassifier(5))
     total = perf_counter() - started

@@ -1,4 +1,4 @@
-"""Show docstrings as `localshapley.parameters.documented` completes them: with what shared parameters mean."""
+"""Show docstrings as `localshapley.parameter_docs.documented` completes them: with what shared parameters mean."""
 
 import inspect
 from importlib import import_module

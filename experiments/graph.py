@@ -11,7 +11,7 @@ from scipy import sparse
 import localshapley as ls
 from common import Workload, svm, tree, wknn
 from localshapley.problem.build import build_problem
-from localshapley.question import Nodes, Question
+from localshapley.question import GraphInput, Question
 
 REDUCED, FEW = (300, 150), (80, 40)
 """Training and test nodes where there is no GPU; fewer where every method is to come to its end."""
@@ -65,7 +65,7 @@ def accuracies_of(nodes: Any, sets: list[np.ndarray], model: Any, graph: str = "
     """Accuracy on the test nodes of networks trained on some of the training nodes, all of them in one batch."""
     settings = {"support": ls.supports.Everything(), "games": "test", "device": "auto", "score": "accuracy"}
     given = dict(zip(("adjacency", "X", "y", "train", "test"), nodes, strict=True))
-    problem = build_problem(Question.of(Nodes, given, model=model, graph=graph, **settings))
+    problem = build_problem(Question.of(GraphInput, given, model=model, graph=graph, **settings))
     everyone = range(len(nodes[4]))
     scores = problem.trainer.evaluate(ls.models.Coalitions.from_lists(sets, [everyone] * len(sets)))
     return list(scores.reshape(len(sets), -1).mean(axis=1))

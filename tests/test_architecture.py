@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "contributing" / "index.md"
 ROOMS = [
     room.split()
     for room in """
-    errors notes arrays formatting parameters
+    errors notes arrays formatting parameter_docs
     kernels
     runtime
     io

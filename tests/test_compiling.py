@@ -19,7 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 import localshapley as ls
 from compilations import KERNELS
-from localshapley.comparators.pivot import PivotRun
+from localshapley.comparators.pivot_sampling import PivotRun
 from localshapley.kernels import receptive
 from localshapley.kernels.compiler import KernelCompiler
 from localshapley.kernels.jit import part

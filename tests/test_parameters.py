@@ -8,7 +8,7 @@ import pydoc
 import pytest
 
 import localshapley as ls
-from localshapley.parameters import SHARED, _entries, documented
+from localshapley.parameter_docs import SHARED, _entries, documented
 
 TAKE_ARGUMENTS = (
     ls.value, ls.plan, ls.update, ls.select, ls.prune, ls.locality_gap, ls.value_nodes, ls.locality_gap_nodes,

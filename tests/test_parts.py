@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from localshapley.data import chunked_rows
 from localshapley.errors import InvalidArgumentError
-from localshapley.valuation import sparse as how_many
+from localshapley.valuation import row_coverage as how_many
 
 N, COLUMNS = 1200, list("abcd")
 S = ls.supports

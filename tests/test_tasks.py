@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from localshapley import tasks
 from localshapley.selection.learning_curves import CURVES
-from localshapley.valuation.matching import reordered
+from localshapley.valuation.table_matching import reordered
 from made import changed, made
 
 X, y, X_test, y_test, _ = ls.datasets.load("iris")

@@ -13,20 +13,20 @@ from localshapley.methods import Method
 from localshapley.models.estimator_checks import unseeded
 from localshapley.models.trainer import Trainer
 from localshapley.models.utility import Utility
-from localshapley.parameters import documented
+from localshapley.parameter_docs import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
-from localshapley.question import AUTO, D, Game, Question, Table
+from localshapley.question import AUTO, D, Question, TableInput, UtilityGame
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.runtime.compiling import Stopwatch
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.valuation import Valuation
-from localshapley.valuation.record import recorded
-from localshapley.valuation.seeds import mean_over_seeds
+from localshapley.valuation.provenance import recorded
+from localshapley.valuation.row_coverage import of_all_or_few
+from localshapley.valuation.seed_average import mean_over_seeds
 from localshapley.valuation.solving import solve
-from localshapley.valuation.sparse import of_all_or_few
 
 
 @recorded
@@ -74,11 +74,11 @@ def value(
     >>> v.values.shape
     (75,)
     """
-    question = Question.of(Table, locals(), in_parts=True)
+    question = Question.of(TableInput, locals(), in_parts=True)
     return of_all_or_few(_valued(question) if seeds is None else _mean_over_seeds(question, seeds))
 
 
-def _mean_over_seeds(question: Question[Table], seeds: int) -> Valuation:
+def _mean_over_seeds(question: Question[TableInput], seeds: int) -> Valuation:
     """Value with the seed of a question and those after it."""
     question = of_one_seed(question, seeds)
     limits, model = question.limits, unseeded(question.model)
@@ -88,7 +88,7 @@ def _mean_over_seeds(question: Question[Table], seeds: int) -> Valuation:
     return mean_over_seeds(runs, None if limits.rule is None else limits.rule.aim)
 
 
-def _valued(question: Question[Table], seeds: int | None = None) -> Valuation:
+def _valued(question: Question[TableInput], seeds: int | None = None) -> Valuation:
     """Value with one seed, which may be one of several."""
     problem, limits = grow_support(question) if question.support == AUTO else (build_problem(question), question.limits)
     assert isinstance(problem, RowsProblem)
@@ -164,5 +164,5 @@ def shapley(
     >>> ls.shapley([[0, 1, 2]], pairs).values.round(4)
     array([0.1667, 0.1667, 0.6667])
     """
-    question = Question.of(Game, locals())
+    question = Question.of(UtilityGame, locals())
     return solve(build_problem(question), question.limits, store)

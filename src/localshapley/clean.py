@@ -24,7 +24,7 @@ from localshapley.models.estimator_checks import check_estimator, final_step, se
 from localshapley.models.named_models import named
 from localshapley.models.pipelines import peel
 from localshapley.models.trainer import Model
-from localshapley.parameters import documented
+from localshapley.parameter_docs import documented
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.valuation import Valuation
 

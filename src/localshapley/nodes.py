@@ -13,16 +13,16 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.locality.gap import LocalityGap, measure_gap
 from localshapley.locality.growing import grow_support
 from localshapley.methods import Method
-from localshapley.parameters import documented
+from localshapley.parameter_docs import documented
 from localshapley.problem.build import build_problem
 from localshapley.problem.graph_nodes import NodesProblem
-from localshapley.question import AUTO, Nodes, Question
+from localshapley.question import AUTO, GraphInput, Question
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.torch.graph_models import GraphModel
 from localshapley.valuation import Valuation
-from localshapley.valuation.record import recorded
+from localshapley.valuation.provenance import recorded
 from localshapley.valuation.solving import solve
 
 
@@ -105,7 +105,7 @@ def value_nodes(
             f"support='auto' needs games='test', got games={games!r}: there more hops would also be more test nodes in "
             "each game. Give supports.Hops(n)."
         )
-    question = Question.of(Nodes, locals())
+    question = Question.of(GraphInput, locals())
     problem, limits = grow_support(question) if support == AUTO else (build_problem(question), question.limits)
     assert isinstance(problem, NodesProblem)
     found, reach = solve(problem, limits, store), problem.reach
@@ -175,4 +175,4 @@ def locality_gap_nodes(
     >>> ls.locality_gap_nodes(path, X, y, train=[0, 1, 2, 4], test=[3, 5], device="cpu", budget=100).permutations
     12
     """
-    return measure_gap(Question.of(Nodes, locals()), n_tests, budget)
+    return measure_gap(Question.of(GraphInput, locals()), n_tests, budget)

@@ -9,7 +9,7 @@ import numpy as np
 
 from localshapley.api import of_one_seed
 from localshapley.arrays import Ints
-from localshapley.coalitions.subsets import Levels, count_levels
+from localshapley.coalitions.subsets import TrainingCounts, count_levels
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import Forecast, until_target, what_is_faster
 from localshapley.engine.run_store import StoreSetting, opened
@@ -18,9 +18,9 @@ from localshapley.locality.growing import grow_support
 from localshapley.methods import Method
 from localshapley.methods.closed_form import CLASSES_PER_SECOND
 from localshapley.notes import Note
-from localshapley.parameters import documented
+from localshapley.parameter_docs import documented
 from localshapley.problem.build import build_problem
-from localshapley.question import AUTO, Question, Table
+from localshapley.question import AUTO, Question, TableInput
 from localshapley.runtime.compiling import announcing_compilation
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
@@ -36,7 +36,7 @@ class Plan:
     n_rows, n_tests, n_games : int
         Training rows (or owners), test rows and games (distinct supports).
     support_sizes : array of shape (n_tests,)
-    levels : Levels
+    levels : TrainingCounts
         Trainings of the paper's four levels and the growth of `|𝒮_T|`.
     method : str
         The method that `value` would run.
@@ -70,7 +70,7 @@ class Plan:
     n_tests: int
     n_games: int
     support_sizes: Ints
-    levels: Levels
+    levels: TrainingCounts
     method: str
     chosen: str
     samples: bool
@@ -215,7 +215,7 @@ def plan(
     >>> p.levels.subset_centric, p.chosen
     (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
-    question, of_seeds = Question.of(Table, locals(), in_parts=True), list[Note]()
+    question, of_seeds = Question.of(TableInput, locals(), in_parts=True), list[Note]()
     question = question if seeds is None else of_one_seed(question, seeds)
     problem, limits = grow_support(question) if support == AUTO else (build_problem(question), question.limits)
     if seeds is not None:

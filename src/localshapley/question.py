@@ -16,13 +16,13 @@ from localshapley.supports.given import Everything
 AUTO = "auto"
 """The support that grows until it is large enough."""
 T = TypeVar("T")
-D = TypeVar("D", "Table", "Nodes", "Game")
-L = TypeVar("L", "Table", "Nodes")
+D = TypeVar("D", "TableInput", "GraphInput", "UtilityGame")
+L = TypeVar("L", "TableInput", "GraphInput")
 """What has supports of its own, beside which there are global games."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class TableInput:
     """Training rows and test rows, or folds of rows that test each other.
 
     `in_parts` says whether training rows may lie in parts, of which only those that are in some support are players.
@@ -43,7 +43,7 @@ class Table:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nodes:
+class GraphInput:
     """Nodes of a graph."""
 
     adjacency: Any
@@ -57,7 +57,7 @@ class Nodes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Game:
+class UtilityGame:
     """Players, the supports of test rows among them, and a utility."""
 
     supports: Iterable[Iterable[int]]
@@ -93,9 +93,9 @@ class Question(Generic[D]):
         return _made(cls, {**given, "data": _made(kind, given), "limits": limits})
 
     @classmethod
-    def of_rows(cls, X: Any, y: Any, X_test: Any = None, y_test: Any = None, **given: Any) -> Question[Table]:
+    def of_rows(cls, X: Any, y: Any, X_test: Any = None, y_test: Any = None, **given: Any) -> Question[TableInput]:
         """Read arguments that are about rows of a table, of which those that are not given are as by default."""
-        return Question.of(Table, given, X=X, y=y, X_test=X_test, y_test=y_test)
+        return Question.of(TableInput, given, X=X, y=y, X_test=X_test, y_test=y_test)
 
     @property
     def support_given(self) -> Any:

@@ -14,12 +14,12 @@ import numpy as np
 from scipy.stats import rankdata
 
 from localshapley.arrays import Floats
-from localshapley.coalitions.jackknife_blocks import HARDLY
+from localshapley.coalitions.random_groups import HARDLY
 from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_flag, check_number, check_whole
 from localshapley.sampling.estimate import Estimate
-from localshapley.sampling.ranking import Doubt
+from localshapley.sampling.ranking import ErrorModel
 
 __all__ = ["AmongWorst", "Estimate", "RankStable", "RelativeChange", "RelativeError", "Rule", "Seconds", "Trainings"]
 
@@ -305,7 +305,7 @@ class AmongWorst(Rule):
         tests, n = estimate.spread_tests(), min(self.k, len(estimate.values))
         values = -estimate.values if self.best else estimate.values
         doubts = [
-            Doubt.of(values, stderr, draws=None, tests=tests) for stderr in (estimate.stderr, 0 * estimate.stderr)
+            ErrorModel.of(values, stderr, draws=None, tests=tests) for stderr in (estimate.stderr, 0 * estimate.stderr)
         ]
         so_far, at_most = (doubt.lowest(n, 0.95).expected / n for doubt in doubts)
         return so_far, at_most

@@ -11,9 +11,9 @@ from sklearn.base import is_classifier
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks, Singles, offsets, singles
 from localshapley.coalitions.games import SupportGraph
-from localshapley.data.columns import n_rows_of
 from localshapley.data.folds import continued
 from localshapley.data.rows import known_table
+from localshapley.data.side_columns import n_rows_of
 from localshapley.engine.executor import Executor
 from localshapley.engine.kept_values import EnoughPlayed, KeptValues
 from localshapley.engine.run_store import StoreSetting
@@ -25,18 +25,18 @@ from localshapley.models.dispatch import as_model
 from localshapley.models.fixed_trees import FixedTrainer
 from localshapley.models.fold_trainers import FoldsTrainer
 from localshapley.notes import Note
-from localshapley.parameters import documented
+from localshapley.parameter_docs import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
-from localshapley.question import Question, Table
+from localshapley.question import Question, TableInput
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.stopping import Rule
 from localshapley.supports.base import Support
-from localshapley.valuation import Origin, Valuation
-from localshapley.valuation.matching import find, find_rows
-from localshapley.valuation.record import recorded
+from localshapley.valuation import GameDigests, Valuation
+from localshapley.valuation.provenance import recorded
 from localshapley.valuation.row_names import check_valuation
 from localshapley.valuation.solving import solve
+from localshapley.valuation.table_matching import find, find_rows
 
 
 @recorded
@@ -104,7 +104,7 @@ def update(
     True
     """
     check_valuation(valuation)
-    question = Question.of(Table, locals(), per_test=True)
+    question = Question.of(TableInput, locals(), per_test=True)
     settings, before = question.limits, _origin_of(valuation)
     folds = _same_folds(valuation, before, X, y, cv, model)
     problem = build_problem(replace(question, data=replace(question.data, cv=folds)))
@@ -131,7 +131,7 @@ def update(
     )
 
 
-def _origin_of(valuation: Valuation) -> Origin:
+def _origin_of(valuation: Valuation) -> GameDigests:
     """What is known about the test rows of a valuation; refuses those that do not keep it."""
     origin = valuation.origin
     if valuation.per_test is None or origin is None:
@@ -147,7 +147,7 @@ def _origin_of(valuation: Valuation) -> Origin:
     return origin
 
 
-def _same_folds(valuation: Valuation, before: Origin, X: Any, y: Any, cv: Any, model: Any) -> Any:
+def _same_folds(valuation: Valuation, before: GameDigests, X: Any, y: Any, cv: Any, model: Any) -> Any:
     """Folds in which known rows stay where they were, if their number is given and they were dealt here."""
     is_number = isinstance(cv, int | np.integer) and not isinstance(cv, bool)
     if not is_number or not len(before.folds) or before.folds.max() + 1 != cv or valuation.digests is None:
@@ -162,7 +162,7 @@ def _same_folds(valuation: Valuation, before: Origin, X: Any, y: Any, cv: Any, m
     return continued(known, labels if classifies else np.zeros(n_rows), int(cv))
 
 
-def _check_same(problem: RowsProblem, before: Origin) -> None:
+def _check_same(problem: RowsProblem, before: GameDigests) -> None:
     """Refuse what cannot be mixed with the values before."""
     if isinstance(problem.trainer, FixedTrainer | BoostedTrainer):
         raise InvalidArgumentError(
@@ -181,7 +181,7 @@ def _check_same(problem: RowsProblem, before: Origin) -> None:
         )
 
 
-def _kept(valuation: Valuation, before: Origin, problem: RowsProblem) -> KeptValues:
+def _kept(valuation: Valuation, before: GameDigests, problem: RowsProblem) -> KeptValues:
     """Values and errors of the test rows whose support has the same contents as before."""
     matrix, now, graph = valuation.per_test, problem.origin, problem.graph
     assert matrix is not None
@@ -213,7 +213,7 @@ def _sums_of_digests(indptr: Ints, players: AnyArray, rows: Masks) -> Masks:
     return np.column_stack([np.diff(indptr).astype(np.uint64), total[indptr[1:]] - total[indptr[:-1]]])
 
 
-def _same_places(matrix: sparse.csr_array, before: Origin, problem: RowsProblem, place: Ints) -> tuple[Ints, Ints]:
+def _same_places(matrix: sparse.csr_array, before: GameDigests, problem: RowsProblem, place: Ints) -> tuple[Ints, Ints]:
     """Places among the supports as they are now, of test rows that are kept, and those in the matrix before."""
     kept, sizes = place >= 0, problem.graph.support_sizes
     here = np.flatnonzero(np.repeat(kept, sizes))
@@ -252,7 +252,7 @@ def _by_support(numbers: Floats, indptr: Ints) -> Floats:
 
 
 def _for_rest(
-    kept: KeptValues, valuation: Valuation, before: Origin, problem: RowsProblem, settings: Limits
+    kept: KeptValues, valuation: Valuation, before: GameDigests, problem: RowsProblem, settings: Limits
 ) -> tuple[Limits, KeptValues]:
     """How to play what is left: if nobody says, with as many draws for each test row as before.
 
@@ -289,7 +289,7 @@ def _tests_per_training(rest: SupportGraph, seed: int, n: int = 300) -> float:
     return float(np.mean([len(rest.tests_holding(c)) for c in coalitions]))
 
 
-def _variance_before(kept: KeptValues, valuation: Valuation, before: Origin, now: Origin) -> float:
+def _variance_before(kept: KeptValues, valuation: Valuation, before: GameDigests, now: GameDigests) -> float:
     """Sum of the variances of the test rows that are to be played as they were before, or of as many others."""
     matrix = valuation.per_test
     if matrix is None or not len(before.apart):

@@ -20,7 +20,7 @@ import localshapley as ls
 import naive
 import naive_knn
 from localshapley.comparators import knn_shapley, threshold_knn_shapley
-from localshapley.kernels import knn_shapley as kernels
+from localshapley.kernels import knn_global as kernels
 
 FIXTURE = json.loads((Path(__file__).parents[1] / "fixtures" / "knn_shapley_digits.json").read_text())
 BOTH = [(knn_shapley, {}), (threshold_knn_shapley, {"radius": 1.5})]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from localshapley.data import dask_jobs
-from localshapley.data.out_of_core import parts_of
+from localshapley.data.row_sources import parts_of
 
 distributed = pytest.importorskip("dask.distributed", reason="Dask is an extra")
 N, SIZE = 4000, 400

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 
 import localshapley as ls
-from localshapley.data.equal_rows import (
+from localshapley.data.exact_duplicates import (
     groups_of,
     is_contradicted,
     is_seen_in_folds,

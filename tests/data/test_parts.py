@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from localshapley.data import chunked_rows, out_of_core
+from localshapley.data import chunked_rows, row_sources
 from localshapley.data.chunked_rows import MappedRows
-from localshapley.data.out_of_core import parts_of
+from localshapley.data.row_sources import parts_of
 from localshapley.errors import InvalidArgumentError
 
 N = 103
@@ -94,7 +94,7 @@ def test_a_table_in_memory_does_not_lie_in_parts(table, tmp_path):
 
 
 def test_a_memory_map_larger_than_a_share_of_the_memory_does(table, tmp_path, monkeypatch):
-    monkeypatch.setattr(out_of_core, "memory_size", lambda: 1000)
+    monkeypatch.setattr(row_sources, "memory_size", lambda: 1000)
     np.save(tmp_path / "rows.npy", table[list("abc")].to_numpy())
     assert isinstance(parts_of(np.load(tmp_path / "rows.npy", mmap_mode="r"), table["label"]), MappedRows)
 

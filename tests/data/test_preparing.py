@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from localshapley.data.preparing import labels_of, prepare
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.io.spelling import read_numbers, spellings_of
+from localshapley.io.number_formats import read_numbers, spellings_of
 
 
 @pytest.mark.parametrize(

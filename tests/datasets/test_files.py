@@ -276,7 +276,7 @@ class TestTables:
         self, shared_data, tmp_path, monkeypatch
     ):
         pytest.importorskip("torch")
-        from localshapley.datasets import encoded
+        from localshapley.datasets import network_features
 
         settings = {"n_train": 40, "n_test": 50, "n_encoder": 600, "data_home": shared_data, "cache": tmp_path}
         found = ls.datasets.mnist_features(**settings)
@@ -285,7 +285,7 @@ class TestTables:
         assert 0.5 < found.accuracy < 1  # 600 images teach something
         images = ls.datasets.load("mnist", n_train=40, n_test=50, data_home=shared_data)
         np.testing.assert_array_equal(found.data.y, images.y)
-        monkeypatch.setattr(encoded, "_encode", None)  # the second time it comes from the file
+        monkeypatch.setattr(network_features, "_encode", None)  # the second time it comes from the file
         again = ls.datasets.mnist_features(**settings)
         np.testing.assert_array_equal(again.data.X, found.data.X)
         assert again.accuracy == found.accuracy

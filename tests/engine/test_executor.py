@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 import naive
 from engine.runs import X_TEST, Y_TEST, MortalTree, X, Y, run, run_with, same_bits
-from localshapley.coalitions.subsets import Pivots
+from localshapley.coalitions.subsets import PivotSchedule
 from localshapley.engine.executor import Executor
 from localshapley.models.trainer import Counts, Trained, Trainer
 from localshapley.supports.nearest import nearest_rows
@@ -72,8 +72,8 @@ def test_batches_come_back_in_their_order(late, monkeypatch):
     monkeypatch.setattr("localshapley.engine.pieces.LATE", late)  # below 0, every job is cut after its first part
     graph = ls.SupportGraph([range(8), range(4, 12)])
     with joblib.parallel_config(backend="threading"):
-        found = list(Executor(Sleeper()).scores(Pivots(graph)))
-    schedule = Pivots(graph)
+        found = list(Executor(Sleeper()).scores(PivotSchedule(graph)))
+    schedule = PivotSchedule(graph)
     alone = schedule.take(2**14)
     assert len(found) > 8
     assert np.concatenate([batch.players for batch, _ in found]).tolist() == alone.players.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import localshapley as ls
-from localshapley.coalitions.subsets import Pivots
+from localshapley.coalitions.subsets import PivotSchedule
 from localshapley.engine.executor import Executor
 from localshapley.engine.pieces import BatchSizer, Pace, Piece
 from localshapley.models.trainer import Counts, Trained, Trainer
@@ -103,8 +103,8 @@ class Kept:
 def written(trainer, graph):
     """Score all coalitions of a graph, check the scores, and return what was written when."""
     store = Kept(trainer)
-    found = list(Executor(trainer, store, clock=trainer.clock).scores(Pivots(graph)))
-    alone = Pivots(graph).take(2**20)
+    found = list(Executor(trainer, store, clock=trainer.clock).scores(PivotSchedule(graph)))
+    alone = PivotSchedule(graph).take(2**20)
     expected = np.concatenate([score(alone, c) for c in range(len(alone))])
     assert np.concatenate([batch.players for batch, _ in found]).tolist() == alone.players.tolist()
     assert np.concatenate([scored.scores for _, scored in found]).tolist() == expected.tolist()
@@ -156,7 +156,7 @@ def test_batches_of_a_fixed_size_are_never_cut():
 class TestPiece:
     @pytest.fixture
     def batch(self):
-        return Pivots(ls.SupportGraph([range(3)])).take(8)
+        return PivotSchedule(ls.SupportGraph([range(3)])).take(8)
 
     def test_it_is_cut_after_a_number_of_coalitions_that_are_to_be_trained(self, batch):
         known = np.full(len(batch), np.nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from localshapley.kernels.knn_classes import sort_places
+from localshapley.kernels.knn_closed_form import sort_places
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 15, 16, 17, 31, 32, 33, 48, 100, 1000])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from localshapley.arrays import offsets
 from localshapley.coalitions.batch import Coalitions
-from localshapley.kernels import leaves as kernels
+from localshapley.kernels import leaf_games as kernels
 from localshapley.models.tree_leaves import grouped
 from naive import shapley_of_one, subsets
 

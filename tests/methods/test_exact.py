@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import localshapley as ls
 import naive
-from localshapley.coalitions import Pivots, count_levels
+from localshapley.coalitions import PivotSchedule, count_levels
 from localshapley.coalitions.subsets import count_distinct
-from localshapley.kernels import pivots
+from localshapley.kernels import subset_walks
 
 N = 9
 any_supports = st.lists(st.lists(st.integers(0, N - 1), unique=True, max_size=6), min_size=1, max_size=7)
@@ -79,7 +79,7 @@ def test_every_method_takes_the_trainings_that_the_plan_counts(supports):
 def test_batches_of_any_size_give_out_the_same_coalitions(supports, size):
     graph = ls.SupportGraph(supports, N)
     given_out = []
-    schedule = Pivots(graph)
+    schedule = PivotSchedule(graph)
     while (batch := schedule.take(size)) is not None:
         assert 1 <= len(batch) <= size
         for c in range(len(batch)):
@@ -186,7 +186,7 @@ def test_the_larger_supports_are_the_fewer_subsets_are_drawn_to_count_them(size,
         seen.append(len(games))
         return len(games) // 2
 
-    monkeypatch.setattr(pivots, "sample_new", counting)
+    monkeypatch.setattr(subset_walks, "sample_new", counting)
     _, error = count_distinct(ls.SupportGraph([range(size), range(1, size)], size))
     assert seen == [drawn]
     assert error > 0

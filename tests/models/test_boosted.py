@@ -144,7 +144,7 @@ class TestByTheDefinition:
 
 def values_of_leaf(g, h, ridge, of_squares=False):
     """Values of the rows of one leaf, from the kernel."""
-    from localshapley.kernels.boosted import value_rows_of_leaves
+    from localshapley.kernels.boosted_leaf_games import value_rows_of_leaves
 
     out, squares = np.zeros((2, len(g)))
     indptr = np.array([0, len(g)])

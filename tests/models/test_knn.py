@@ -23,7 +23,7 @@ from localshapley import scoring
 from localshapley.engine.executor import Executor
 from localshapley.engine.loop import play
 from localshapley.kernels import neighbours as kernels
-from localshapley.kernels.knn_classes import count_supports, enumerate_supports
+from localshapley.kernels.knn_closed_form import count_supports, enumerate_supports
 from localshapley.kernels.knn_squares import square_supports
 from localshapley.models import Coalitions, Estimator, Task, nearest_neighbours
 from localshapley.models.nearest_neighbours import KNNTrainer

@@ -404,7 +404,7 @@ class TestData:
         v, found = make_suspects()
         none = self.bench(v, y=TABLE["kind"], suspects=errors_of(v, found, TABLE["kind"]))
         assert none["columns"] == []
-        monkeypatch.setattr("localshapley.report.bench.MAX_CELLS", 10)
+        monkeypatch.setattr("localshapley.report.suspect_review.MAX_CELLS", 10)
         many = self.bench(v, TABLE.drop(columns="kind"), y=TABLE["kind"], suspects=errors_of(v, found, TABLE["kind"]))
         assert len(many["columns"]) == 3
         for bench in (none, many):
@@ -469,7 +469,7 @@ class TestData:
         X = rng.random((60, 64))
         few = self.bench(v, X, **parts)
         assert len(few["images"]) == len(few["names"])
-        monkeypatch.setattr("localshapley.report.bench.MAX_IMAGE_BYTES", 10)
+        monkeypatch.setattr("localshapley.report.suspect_review.MAX_IMAGE_BYTES", 10)
         assert self.bench(v, X, **parts)["images"] == []
 
     def test_five_hundred_suspects_stay_small(self):

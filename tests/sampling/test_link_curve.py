@@ -10,10 +10,10 @@ import pytest
 
 import localshapley as ls
 import naive
-from localshapley.kernels.curves import bend_games
-from localshapley.sampling import fit_pairs, link_curve
+from localshapley.kernels.link_curves import bend_games
+from localshapley.sampling import fit_pairs, link_fits
 from localshapley.sampling.crossfit import CrossFit
-from localshapley.sampling.link_curve import SLOPES, Bending, no_curves, straightened
+from localshapley.sampling.link_fits import SLOPES, LinkCurves, no_curves, straightened
 from localshapley.sampling.tuning import TUNED
 from naive_curves import Curve
 
@@ -82,7 +82,7 @@ def along_orders(curves, effects, middle, position, n_orders, seed):
     collection = SimpleNamespace(graph=graph, streams=np.array([seed], dtype=np.uint64))
     drawn = SimpleNamespace(collection=collection, strata=strata, before=0)
     fitted, pairs = (np.zeros((n_folds, 1, 4)), effects), SimpleNamespace(pairs=(np.array([0, n_pairs]),))
-    made = Bending(drawn, pairs, np.zeros(n_pairs), middle, fitted, replace(TUNED, least_orders=2), [(0, 1)])
+    made = LinkCurves(drawn, pairs, np.zeros(n_pairs), middle, fitted, replace(TUNED, least_orders=2), [(0, 1)])
     return made.values(as_arrays(curves))
 
 
@@ -237,7 +237,7 @@ def test_sums_that_know_of_the_curve_leave_less(monkeypatch):
 def bent_rounds(monkeypatch, supports, game, n_players, tuning=EAGER, **how):
     """A run, and what each of its rounds gave to the curves: the arguments, and what was left before and after."""
     seen = []
-    subtract = Bending.subtract
+    subtract = LinkCurves.subtract
 
     def watched(self, left, games):
         before = left.copy()
@@ -245,7 +245,7 @@ def bent_rounds(monkeypatch, supports, game, n_players, tuning=EAGER, **how):
         seen.append((self, games, before, left.copy()))
         return found
 
-    monkeypatch.setattr(link_curve.Bending, "subtract", watched)
+    monkeypatch.setattr(link_fits.LinkCurves, "subtract", watched)
     method = ls.methods.Sample(tuning=tuning)
     return ls.shapley(supports, game, n_players, method=method, **how), seen
 
@@ -305,13 +305,13 @@ def test_the_sums_of_a_fold_do_not_know_what_the_fold_alone_drew(monkeypatch):
     ls.shapley(SUPPORTS, Votes(24, 10), 24, method=ls.methods.Sample(tuning=EAGER), budget=4000)
     drawn, before = fits[-1]
     assert before.curves[1].all()
-    subtract = Bending.subtract
+    subtract = LinkCurves.subtract
 
     def watched(self, left, games):
         curves.append(self)
         return subtract(self, left, games)
 
-    monkeypatch.setattr(link_curve.Bending, "subtract", watched)
+    monkeypatch.setattr(link_fits.LinkCurves, "subtract", watched)
     CrossFit(drawn, EAGER, before)
     collection = drawn.collection
     row = np.repeat(np.arange(collection.n_rows), np.diff(collection.pair_indptr[: collection.n_rows + 1]))
@@ -419,7 +419,7 @@ def test_a_fold_without_a_curve_has_no_values_of_it_and_does_not_count_in_the_me
     assert curves[1].all()
     for of_folds in curves[:2]:
         of_folds[0, 3] = 0.0
-    monkeypatch.setattr(Bending, "fit", lambda *_: curves)
+    monkeypatch.setattr(LinkCurves, "fit", lambda *_: curves)
     after = left.copy()
     _, _, means = self.subtract(after, games)
     here = slice(*self.ordered.pairs[0][3:5])
@@ -461,6 +461,6 @@ def test_one_order_is_never_all(monkeypatch):
 
 def test_a_game_of_large_scores_does_not_blur_the_sums_of_others():
     effects = np.random.default_rng(0).normal(size=(6, 2))
-    sums = link_curve._sums(np.concatenate([1e12 * effects, effects])[None], np.array([0, 6, 6, 12]))
+    sums = link_fits._sums(np.concatenate([1e12 * effects, effects])[None], np.array([0, 6, 6, 12]))
     np.testing.assert_allclose(sums[0, [0, 2]], [1e12 * effects.sum(axis=0), effects.sum(axis=0)], rtol=1e-12)
     assert not sums[0, 1].any()

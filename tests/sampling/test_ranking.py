@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from localshapley.sampling.ranking import Doubt
+from localshapley.sampling.ranking import ErrorModel
 
 
 def doubt(values, stderr, **columns):
     columns = {"draws": None, "tests": None} | columns
-    return Doubt.of(np.asarray(values, dtype=float), np.asarray(stderr, dtype=float), **columns)
+    return ErrorModel.of(np.asarray(values, dtype=float), np.asarray(stderr, dtype=float), **columns)
 
 
 @pytest.mark.parametrize("error", [0.5, 1.0])

@@ -12,8 +12,8 @@ from scipy import sparse
 
 import localshapley as ls
 from localshapley.kernels.neighbours import euclidean_pairs
-from localshapley.search import best as best_module
 from localshapley.search import bounds, join, merge, nearest, nearest_others, nearest_rows, scan, within
+from localshapley.search import product_scan as best_module
 from localshapley.search.distances import distances, measure, nearest_of_few
 
 rng = np.random.default_rng(0)

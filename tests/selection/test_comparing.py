@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.question import Table
+from localshapley.question import TableInput
 from localshapley.selection import Comparison
 from localshapley.selection.comparing import compare
 
@@ -31,7 +31,7 @@ def first_rows(asked):
 class TestParts:
     def test_test_rows_that_score_were_not_used_to_choose(self):
         asked = []
-        data = Table(X=iris.X, y=iris.y, X_test=iris.X_test, y_test=iris.y_test)
+        data = TableInput(X=iris.X, y=iris.y, X_test=iris.X_test, y_test=iris.y_test)
         found = compare(data, MODEL, first_rows(asked), False, [0.1, 0.3], folds=3, n_random=2)
         assert len(asked) == 3
         for X, _, X_test, _, cv, n in asked:
@@ -49,7 +49,7 @@ class TestParts:
 
     def test_without_test_rows_the_rows_are_cut(self):
         asked = []
-        compare(Table(X=iris.X, y=iris.y, cv=2), MODEL, first_rows(asked), True, [0.2], folds=5, n_random=2)
+        compare(TableInput(X=iris.X, y=iris.y, cv=2), MODEL, first_rows(asked), True, [0.2], folds=5, n_random=2)
         assert [(len(X), X_test, cv) for X, _, X_test, _, cv, _ in asked] == [(84, None, 2)] * 5
 
     def test_folds_that_were_used_up_are_made_again(self):
@@ -58,7 +58,7 @@ class TestParts:
         assert chosen.curve([0.1], folds=2, n_random=2).table["n_rows"].tolist() == [5]
 
     def test_rows_that_go_are_left_out(self):
-        found = compare(Table(X=iris.X, y=iris.y, cv=5), MODEL, first_rows([]), True, [0.25], n_random=2)
+        found = compare(TableInput(X=iris.X, y=iris.y, cv=5), MODEL, first_rows([]), True, [0.25], n_random=2)
         assert found.table["n_rows"].tolist() == [63]
         assert "leaving random rows out" in found.verdict
 

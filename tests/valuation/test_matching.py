@@ -12,7 +12,7 @@ from scipy import sparse
 import localshapley as ls
 from localshapley.report.page import summarise
 from localshapley.report.row_details import Rows
-from localshapley.valuation.matching import find, n_changed_labels
+from localshapley.valuation.table_matching import find, n_changed_labels
 from made import changed
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")

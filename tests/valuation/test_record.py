@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 import localshapley as ls
 from localshapley.report import summarise
-from localshapley.valuation import Record
+from localshapley.valuation import Provenance
 
 X, y, X_test, y_test, _ = ls.datasets.load("iris")
 
@@ -96,7 +96,7 @@ def test_the_day_changes_no_value(monkeypatch):
 )
 def test_files_with_another_one_are_refused(change, tmp_path):
     v = ls.shapley([[0, 1]], total)
-    replace(v, record=Record(**(asdict(v.record) | change))).save(tmp_path / "v.parquet")
+    replace(v, record=Provenance(**(asdict(v.record) | change))).save(tmp_path / "v.parquet")
     with pytest.raises(ls.LocalShapleyError, match="is not a valuation that this version can read"):
         ls.load(tmp_path / "v.parquet")
 

@@ -19,7 +19,7 @@ from localshapley.data.row_digests import digest_cells
 from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.formatting import counted
-from localshapley.io.spelling import label_text
+from localshapley.io.number_formats import label_text
 from localshapley.io.tables import unguard
 
 COLUMNS = ("row", "decision", "old_label", "new_label", "contents")

@@ -13,7 +13,7 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.audit.near_rows import NOTHING, Nearness, find_near, standardised, takes_long
-from localshapley.data.equal_rows import (
+from localshapley.data.exact_duplicates import (
     are_coarse,
     groups_of,
     in_which_columns,

@@ -13,9 +13,9 @@ from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.audit.base import RowValues, check_values
 from localshapley.audit.label_noise_models import NoiseScores, filled, noise_scores
 from localshapley.audit.verdict import Verdict, make_verdict
-from localshapley.data.columns import count_of, entries_of, n_rows_of, table
 from localshapley.data.indexes import check_order, index_of
 from localshapley.data.rows import are_amounts, known_table
+from localshapley.data.side_columns import count_of, entries_of, n_rows_of, table
 from localshapley.errors import InvalidArgumentError, unknown_name, warn
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_whole

@@ -12,11 +12,11 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.audit.label_noise_models import filled, noise_scores
-from localshapley.data.columns import count_of, table
 from localshapley.data.folds import Fold
 from localshapley.data.indexes import index_of
 from localshapley.data.preparing import labels_of
 from localshapley.data.rows import known_table
+from localshapley.data.side_columns import count_of, table
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.models.estimator_checks import predict, takes_kernel, train_reference
 from localshapley.models.input_checks import CheckedInput, check

@@ -68,7 +68,7 @@ def _joined(first: pd.Series, second: pd.Series) -> pd.DataFrame:
 
 def _by_contents(one: Path, two: Path) -> tuple[pd.Series, pd.Series] | None:
     """Saved values of the same rows in two orders, whose numbers do not name them: the second by those of the first."""
-    from localshapley.valuation.matching import find
+    from localshapley.valuation.table_matching import find
 
     found = [_load(path) for path in (one, two)]
     if any(v is None or v.digests is None or v.to_frame().index.name != "row" for v in found):

@@ -146,7 +146,7 @@ def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: RunOpti
     import numpy as np
     import pandas as pd
 
-    from localshapley.io.spelling import spelt_alike
+    from localshapley.io.number_formats import spelt_alike
 
     notes, name = list[Note](), f"the target {run.target!r}"
     if y.dtype.kind != "U" and not pd.api.types.is_numeric_dtype(column):

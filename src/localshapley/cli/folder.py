@@ -31,7 +31,7 @@ NOT_HERE = (
 
 def arguments_of_folder(run: RunOptions, output: Output) -> tuple[dict[str, Any], list[Note]]:
     """The arguments of `value` for a folder of files, and how its columns were prepared, in words."""
-    from localshapley.data.out_of_core import parts_of
+    from localshapley.data.row_sources import parts_of
     from localshapley.data.rows import are_amounts
 
     _check(run)
@@ -84,7 +84,7 @@ def _scaled(model: Any, parts: ChunkedRows) -> tuple[Any, list[Note]]:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from localshapley.supports.chunked import ChunkedMatrix
+    from localshapley.supports.chunked_search import ChunkedMatrix
 
     first, _ = parts.gather(np.zeros(1, dtype=np.int64))
     words = [str(name) for name, kind in first.dtypes.items() if kind.kind not in "biuf"]

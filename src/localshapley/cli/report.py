@@ -133,7 +133,7 @@ def _of_rows(
 
 def _checked(valuation: ls.Valuation, of_rows: dict[str, Any], output: Output, check: bool | None) -> dict[str, Any]:
     """Copies among the rows, and what acting on the suspects is worth, if the model is one that is known by name."""
-    from localshapley.data.equal_rows import AsGiven, comparing
+    from localshapley.data.exact_duplicates import OriginalTables, comparing
     from localshapley.data.preparing import prepare
 
     X, y = prepare(of_rows["rows"]).X, of_rows["y"]
@@ -144,5 +144,5 @@ def _checked(valuation: ls.Valuation, of_rows: dict[str, Any], output: Output, c
         output,
         check=check,
     )
-    with comparing(AsGiven(of_rows["rows"], None, f" of {of_rows['file'].name} that was valued")):
+    with comparing(OriginalTables(of_rows["rows"], None, f" of {of_rows['file'].name} that was valued")):
         return {"copies": ls.audit.copies(of_rows["rows"], y), "mending": mending}

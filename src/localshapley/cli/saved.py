@@ -53,7 +53,7 @@ def valued_rows(
     """
     import numpy as np
 
-    from localshapley.valuation.matching import reordered
+    from localshapley.valuation.table_matching import reordered
 
     if valuation.unit != "row":
         raise LocalShapleyError(f"these are values of {valuation.unit}s, and {path} has rows.")
@@ -78,7 +78,7 @@ def _places(
 
     from localshapley.data.indexes import places_of
     from localshapley.data.preparing import labels_of
-    from localshapley.valuation.matching import find_rows
+    from localshapley.valuation.table_matching import find_rows
 
     digests, names = valuation.digests, valuation.to_frame().index
     features = table.drop(columns=[name for name in (target, *left_out) if name is not None])
@@ -111,7 +111,7 @@ def _does_not_fit(path: Path, why: str) -> LocalShapleyError:
 
 def _about_labels(valuation: ls.Valuation, column: pd.Series) -> list[Note]:
     from localshapley.data.preparing import labels_of
-    from localshapley.valuation.matching import about_changed, n_changed_labels
+    from localshapley.valuation.table_matching import about_changed, n_changed_labels
 
     changed = 0 if valuation.digests is None else n_changed_labels(valuation, labels_of(column)[0])
     text = about_changed(changed, "run `localshapley value` again")

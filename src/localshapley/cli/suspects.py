@@ -51,7 +51,7 @@ def suspects(
     ] = "all",
 ) -> None:
     """List the rows that are probably mislabelled, with the neighbours that contradict them."""
-    from localshapley.data.columns import count_of  # heavy
+    from localshapley.data.side_columns import count_of  # heavy
     from localshapley.valuation.intervals import check_errors
 
     check_run(run, out=out, report=report, values=values)

@@ -129,19 +129,19 @@ def explaining_preparation(run: RunOptions) -> Iterator[None]:
 
 def comparing_as_given(run: RunOptions, data: InputTable) -> AbstractContextManager[None]:
     """Look for copies among the rows as they are in the file: names that the model does not get count, too."""
-    from localshapley.data.equal_rows import AsGiven, comparing  # heavy
+    from localshapley.data.exact_duplicates import OriginalTables, comparing  # heavy
 
     rows, test_rows = data.as_in_the_files
     left_out = [name for name in data.rows.columns if name not in rows.columns]  # which test rows lack
     left_out += [name for name in (run.target, run.id, run.owner, *(run.drop or [])) if name is not None]
-    return comparing(AsGiven(rows, test_rows, f" of {run.train.name} besides {', '.join(map(repr, left_out))}"))
+    return comparing(OriginalTables(rows, test_rows, f" of {run.train.name} besides {', '.join(map(repr, left_out))}"))
 
 
 def saved_or_valued(
     run: RunOptions, values: Path | None, output: Output, n: float | None = None
 ) -> tuple[InputTable, ls.Valuation]:
     """Read the data, and the values of its rows, `n` of which are asked for, where they were saved."""
-    from localshapley.data.columns import count_of  # heavy
+    from localshapley.data.side_columns import count_of  # heavy
 
     refuse_owners(run)
     if values is None:

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, GraphArrays, Indices, Ints, Lists, Masks, offsets
-from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
+from localshapley.coalitions.random_groups import RandomGroups
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import in_words
 from localshapley.runtime.memory import check_memory
@@ -160,9 +160,9 @@ class SupportGraph:
         return counts
 
     @cached_property
-    def bundles(self) -> JackknifeBlocks | None:
+    def bundles(self) -> RandomGroups | None:
         """The test rows in bundles; None for a graph whose test rows are not what a sample consists of."""
-        return JackknifeBlocks(self.sources, self.n_players)
+        return RandomGroups(self.sources, self.n_players)
 
     @property
     def n_entries(self) -> int:
@@ -234,7 +234,7 @@ class SupportGraph:
         games : array of shape (n_overlaps,), ascending; `game` is one of them
         masks : uint64 array of shape (n_overlaps, words); player ``i`` is bit ``i % 64`` of word ``i // 64``
         """
-        from localshapley.kernels.pivots import find_overlaps
+        from localshapley.kernels.subset_walks import find_overlaps
 
         words = max(1, -(-int(self.sizes[game]) // 64))
         games = np.empty(self.n_games, dtype=np.int32)

@@ -17,7 +17,7 @@ MAX_DRAWN = 2**24
 players on, the number of subsets says no more than that it is out of reach."""
 
 
-class Pivots:
+class PivotSchedule:
     """Each distinct subset once, when the first game that holds it is walked (LSMR).
 
     Memory is that of one batch and of the walk's stack, whatever the number of subsets.
@@ -30,7 +30,7 @@ class Pivots:
     """
 
     def __init__(self, graph: SupportGraph, n_subsets: float = np.inf) -> None:
-        from localshapley.kernels.pivots import make_room
+        from localshapley.kernels.subset_walks import make_room
 
         self._left = n_subsets
         self._graph = graph
@@ -42,7 +42,7 @@ class Pivots:
 
     def take(self, size: int) -> Batch | None:
         """Return the next coalitions, at most `size`; None when every subset has been given out."""
-        from localshapley.kernels.pivots import fill_batch
+        from localshapley.kernels.subset_walks import fill_batch
 
         graph = self._graph
         n_players = size * int(graph.sizes.max(initial=0))
@@ -58,7 +58,7 @@ class Pivots:
         return self._left
 
 
-class Separate:
+class RetrainingSchedule:
     """Every subset of every support, trained again for each test row, and for each player too if `by_player`.
 
     `graph` must be unmerged: a game is a test row here.
@@ -75,7 +75,7 @@ class Separate:
 
     def take(self, size: int) -> Batch | None:
         """Return the next coalitions, at most `size`, all of one test row; None at the end."""
-        from localshapley.kernels.pivots import fill_separate
+        from localshapley.kernels.subset_walks import fill_separate
 
         if self._turn == len(self._turns):
             return None
@@ -104,7 +104,7 @@ def _room(size: int, n_players: int, n_tests: int, n_games: int) -> BatchArrays:
 
 
 @dataclass(frozen=True)
-class Levels:
+class TrainingCounts:
     """Number of trainings of the paper's four levels, and how `|𝒮|` grows with the test rows.
 
     Attributes
@@ -131,7 +131,7 @@ class Levels:
         return 1 - self.lsmr / self.subset_centric if self.subset_centric else 0.0
 
 
-def count_levels(graph: SupportGraph, *, seed: int = 0) -> Levels:
+def count_levels(graph: SupportGraph, *, seed: int = 0) -> TrainingCounts:
     """Count what each level would train; `|𝒮|` is estimated where counting it would take too long.
 
     Examples
@@ -147,7 +147,7 @@ def count_levels(graph: SupportGraph, *, seed: int = 0) -> Levels:
     for t in points:
         first = SupportGraph([graph.support(i) for i in range(t)], graph.n_players)
         growth.append((t, count_distinct(first, seed=seed)[0] if t < graph.n_tests else lsmr))
-    return Levels(
+    return TrainingCounts(
         global_=graph.n_tests * graph.n_all * 2**graph.n_all,
         local=sum(n * 2**n for n in sizes),
         subset_centric=sum(2**n for n in sizes),
@@ -166,7 +166,7 @@ def count_distinct(
     their game is sampled, games in proportion to `2^n` (Karp and Luby's estimate of a union). The powers
     of two are integers, since floats cannot hold them.
     """
-    from localshapley.kernels.pivots import count_new, sample_new
+    from localshapley.kernels.subset_walks import count_new, sample_new
 
     subsets = sum(2 ** int(n) for n in graph.sizes)
     if subsets < 2**62:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from localshapley.comparators.complementary import Complementary
 from localshapley.comparators.knn_formulas import knn_shapley, threshold_knn_shapley
-from localshapley.comparators.pivot import Pivot, PivotPrinted
-from localshapley.comparators.random_values import Random
+from localshapley.comparators.pivot_sampling import Pivot, PivotPrinted
+from localshapley.comparators.random_values import RandomValues
 from localshapley.comparators.tmc import TMC
-from localshapley.comparators.without_reuse import Baseline, SubsetCentric
+from localshapley.comparators.without_reuse import PlayerCentric, SubsetCentric
 from localshapley.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TMC",
-    "Baseline",
     "Complementary",
     "Pivot",
     "PivotPrinted",
-    "Random",
+    "PlayerCentric",
+    "RandomValues",
     "SubsetCentric",
     "in_run_nodes",
     "in_run_shapley",

@@ -39,9 +39,9 @@ class Complementary(InRounds):
     plays_all = True
     keeps_tests = False
 
-    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Pairs:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> ComplementaryRun:
         """The run of this method."""
-        return Pairs(graph, executor, self, seed)
+        return ComplementaryRun(graph, executor, self, seed)
 
 
 class SumsBySize:
@@ -98,7 +98,7 @@ class SumsBySize:
         return int((self.counts.sum(axis=0)[:, :-1] == 0).sum())
 
 
-class Pairs(Rounds):
+class ComplementaryRun(Rounds):
     """Draws a random coalition of every game, of sizes spread from 1 to `n − 1`, and trains it and its complement."""
 
     def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: InRounds, seed: int) -> None:

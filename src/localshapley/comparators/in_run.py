@@ -31,7 +31,7 @@ from localshapley.runtime.argument_checks import check_number, check_whole
 from localshapley.runtime.progress import Progress, ProgressSetting
 from localshapley.torch.placement import find_device
 from localshapley.valuation import Cost, Digests, Facts, FinalEstimate, GameCounts, Players, Valuation
-from localshapley.valuation.record import recorded
+from localshapley.valuation.provenance import recorded
 
 Params: TypeAlias = dict[str, Tensor]
 """Tensors by name, as in `torch.func`."""

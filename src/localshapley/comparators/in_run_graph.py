@@ -18,7 +18,7 @@ from localshapley.runtime.progress import ProgressSetting
 from localshapley.torch.graph_data import read_graph
 from localshapley.torch.placement import find_device
 from localshapley.valuation import Digests, Players, Valuation
-from localshapley.valuation.record import recorded
+from localshapley.valuation.provenance import recorded
 
 
 @recorded
@@ -68,8 +68,8 @@ def in_run_nodes(
     edges, features, labels, train, test, _ = data
     where = find_device(device)
     spread = _normalised(edges)
-    mixed = Sparse.of(spread @ features, where)  # the first convolution needs no weights
-    mix = Sparse.of(spread, where)
+    mixed = SparseProduct.of(spread @ features, where)  # the first convolution needs no weights
+    mix = SparseProduct.of(spread, where)
     both = np.concatenate([train, test])
     codes, classes = pd.factorize(labels[both], sort=True)
     truth = torch.zeros(len(labels), dtype=torch.int64, device=where)
@@ -106,14 +106,14 @@ def _normalised(edges: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array(scale @ looped @ scale)
 
 
-class Sparse:
+class SparseProduct:
     """A fixed sparse matrix times tensors, differentiable forwards and backwards, any number of times."""
 
     def __init__(self, matrix: Tensor, transposed: Tensor) -> None:
         self.matrix, self.transposed = matrix, transposed
 
     @classmethod
-    def of(cls, matrix: sparse.csr_array, device: torch.device) -> Sparse:
+    def of(cls, matrix: sparse.csr_array, device: torch.device) -> SparseProduct:
         """Put a SciPy matrix on a device."""
         return cls(_as_tensor(matrix, device), _as_tensor(matrix.T, device))
 
@@ -122,16 +122,16 @@ class Sparse:
         return product
 
     @property
-    def T(self) -> Sparse:  # noqa: N802 - as arrays have it
+    def T(self) -> SparseProduct:  # noqa: N802 - as arrays have it
         """The transpose."""
-        return Sparse(self.transposed, self.matrix)
+        return SparseProduct(self.transposed, self.matrix)
 
 
 class _Product(torch.autograd.Function):
     """Torch cannot differentiate products with a sparse matrix forwards, though they are linear."""
 
     @staticmethod
-    def forward(left: Sparse, right: Tensor) -> Tensor:
+    def forward(left: SparseProduct, right: Tensor) -> Tensor:
         return left.matrix @ right
 
     @staticmethod

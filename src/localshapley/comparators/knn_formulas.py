@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms
 
 from localshapley.arrays import Floats, Indices, Ints, Masks, offsets
-from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
+from localshapley.coalitions.random_groups import RandomGroups
 from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import plain
@@ -33,7 +33,7 @@ from localshapley.runtime.threads import in_threads, threads_for, unthreaded_bla
 from localshapley.search import within
 from localshapley.search.distances import check_metric, distances, metric_of
 from localshapley.valuation import Cost, Facts, FinalEstimate, GameCounts, Players, Valuation
-from localshapley.valuation.record import recorded
+from localshapley.valuation.provenance import recorded
 
 DOUBT = 1e-12
 """Distances that differ by less than this share of the rows' squared lengths are computed again, exactly."""
@@ -82,7 +82,7 @@ def knn_shapley(
     >>> knn_shapley([[0.0], [1.0], [5.0]], [0, 0, 1], [[0.2]], [0], n_neighbors=1).values
     array([0.5, 0.5, 0. ])
     """
-    from localshapley.kernels.knn_shapley import add_knn_values
+    from localshapley.kernels.knn_global import add_knn_values
 
     check_whole("n_neighbors", n_neighbors)
     checked, (name, params) = _check(X, y, X_test, y_test, metric, metric_params, n_jobs)
@@ -153,7 +153,7 @@ def threshold_knn_shapley(
     >>> threshold_knn_shapley([[0.0], [1.0], [5.0]], [0, 1, 1], [[0.2]], [0], radius=2).values
     array([ 0.5, -0.5,  0. ])
     """
-    from localshapley.kernels.knn_shapley import add_threshold_values
+    from localshapley.kernels.knn_global import add_threshold_values
 
     check_number("radius", radius, above=0)
     checked, (name, params) = _check(X, y, X_test, y_test, metric, metric_params, n_jobs)
@@ -222,7 +222,7 @@ def _over_blocks(
     n_rows, n_tests = checked.task.X.shape[0], checked.task.X_test.shape[0]
     size = max(1, min(max_distances // n_rows, 128))
     blocks = [slice(start, min(start + size, n_tests)) for start in range(0, n_tests, size)]
-    bundles = JackknifeBlocks(np.arange(n_tests), n_rows)
+    bundles = RandomGroups(np.arange(n_tests), n_rows)
     values, squares, by_bundle = np.zeros(n_rows), np.zeros(n_rows), np.zeros((bundles.n, n_rows))
     n_threads = threads_for(n_jobs)
 

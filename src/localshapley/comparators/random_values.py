@@ -15,7 +15,7 @@ from localshapley.notes import Note
 
 
 @dataclass(frozen=True)
-class Random(Method):
+class RandomValues(Method):
     """Random numbers in place of values; nothing is trained."""
 
     name = "random"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.subsets import Separate, count_distinct
+from localshapley.coalitions.subsets import RetrainingSchedule, count_distinct
 from localshapley.methods.base import CoalitionScorer, Method
 from localshapley.methods.enumeration import MAX_SUBSETS, Enumeration, refuse_if_too_large
 from localshapley.methods.limits import Limits
 
 
 @dataclass(frozen=True)
-class Baseline(Method):
+class PlayerCentric(Method):
     """Exact values player by player (the paper's Algorithm 1): `Σ n·2^n` trainings, for comparison.
 
     Parameters
@@ -30,7 +30,7 @@ class Baseline(Method):
         total = sum(int(n) * 2 ** int(n) for n in graph.support_sizes)
         refuse_if_too_large(graph, self.name, total, self.max_subsets, settings.budget)
         apart, (distinct, _) = graph.apart(), count_distinct(graph, n_samples=2000)
-        schedule, keeps = Separate(apart, by_player=True), settings.per_test
+        schedule, keeps = RetrainingSchedule(apart, by_player=True), settings.per_test
         return Enumeration(apart, executor, schedule, self.name, total=total, distinct=distinct, per_test=keeps)
 
 
@@ -53,5 +53,5 @@ class SubsetCentric(Method):
         total = sum(2 ** int(n) for n in graph.support_sizes)
         refuse_if_too_large(graph, self.name, total, self.max_subsets, settings.budget)
         apart, (distinct, _) = graph.apart(), count_distinct(graph, n_samples=2000)
-        schedule, keeps = Separate(apart, by_player=False), settings.per_test
+        schedule, keeps = RetrainingSchedule(apart, by_player=False), settings.per_test
         return Enumeration(apart, executor, schedule, self.name, total=total, distinct=distinct, per_test=keeps)

@@ -8,7 +8,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Ints
 from localshapley.errors import InvalidArgumentError
-from localshapley.io.spelling import look_like_numbers
+from localshapley.io.number_formats import look_like_numbers
 
 Fold: TypeAlias = tuple[Ints, Ints]
 """Training rows and test rows, ascending."""

@@ -18,9 +18,9 @@ from localshapley.data.rows import are_amounts, check_size
 from localshapley.data.sentinels import find_sentinels
 from localshapley.errors import LocalShapleyError
 from localshapley.formatting import counted
-from localshapley.io.spelling import (
+from localshapley.io.number_formats import (
     PLAIN,
-    Spelling,
+    NumberFormat,
     few_words,
     has_commas,
     looks_like,
@@ -30,7 +30,7 @@ from localshapley.io.spelling import (
     spelt_alike,
 )
 from localshapley.io.tables import distinct
-from localshapley.io.texts import MAX_DIRECTIONS, Directions, are_texts
+from localshapley.io.text_features import MAX_DIRECTIONS, LatentSemantics, are_texts
 from localshapley.notes import Note
 
 MAX_CATEGORIES = 50
@@ -69,7 +69,7 @@ class PreparedTable:
 class _Columns:
     """What columns hold: numbers with the ways to read them, categories, texts; and what to say of the others."""
 
-    numbers: dict[str, list[Spelling]] = field(default_factory=dict)
+    numbers: dict[str, list[NumberFormat]] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     steps: list[Note] = field(default_factory=list)
@@ -175,7 +175,7 @@ def _transformer(columns: _Columns) -> ColumnTransformer:
         [
             ("numbers", make_pipeline(SimpleImputer(strategy="median"), StandardScaler()), list(columns.numbers)),
             ("words", make_pipeline(missing, encoder), columns.words),
-            *((f"text {name}", Directions(), name) for name in columns.texts),
+            *((f"text {name}", LatentSemantics(), name) for name in columns.texts),
         ],
         sparse_threshold=0,
         verbose_feature_names_out=False,
@@ -334,7 +334,7 @@ def labels_of(column: pd.Series, like: pd.Series | None = None, where: str = "")
     return numbers, are_amounts(numbers)
 
 
-def _ways_of_target(column: pd.Series) -> list[Spelling] | None:
+def _ways_of_target(column: pd.Series) -> list[NumberFormat] | None:
     """How the numbers of a target are written; None for words, and for numbers that are kept as text."""
     if pd.api.types.is_numeric_dtype(column):
         return spellings_of(column)

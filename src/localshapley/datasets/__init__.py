@@ -2,9 +2,9 @@
 
 from localshapley.datasets.dataset import Dataset
 from localshapley.datasets.downloads import DataError
-from localshapley.datasets.encoded import EncodedImages, mnist_features
 from localshapley.datasets.loading import BUNDLED, FROM_FILES, NAMES, load
 from localshapley.datasets.mnist import load_mnist
+from localshapley.datasets.network_features import MNISTFeatures, mnist_features
 from localshapley.datasets.planetoid import Graph, load_graph
 from localshapley.datasets.tabular import load_tabular
 
@@ -14,8 +14,8 @@ __all__ = [
     "NAMES",
     "DataError",
     "Dataset",
-    "EncodedImages",
     "Graph",
+    "MNISTFeatures",
     "load",
     "load_graph",
     "load_mnist",

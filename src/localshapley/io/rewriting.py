@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.io.spelling import label_text
+from localshapley.io.number_formats import label_text
 from localshapley.io.tables import TEXT, WHITESPACE, guard, kind_of, open_text, read_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from localshapley.arrays import Floats, Ints, Lists, longest
 from localshapley.kernels.jit import kernel, part, section
-from localshapley.kernels.knn_classes import sort_places
+from localshapley.kernels.knn_closed_form import sort_places
 from localshapley.kernels.neighbours import Labels
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from localshapley.arrays import CoalitionArrays, Floats, Ints, longest
 from localshapley.kernels.jit import kernel
-from localshapley.kernels.linear import gather_rows
 from localshapley.kernels.matrices import ARITHMETIC, compiled, dot, pasted, transpose
+from localshapley.kernels.ridge_logistic import gather_rows
 
 NOISE = 1e-13
 """Length, beside that of the longest vector, up to which what is left of a vector counts as a rounding error."""

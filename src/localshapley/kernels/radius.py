@@ -10,7 +10,7 @@ import numpy as np
 
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, Lists, longest
 from localshapley.kernels.jit import kernel
-from localshapley.kernels.leaves import LeafLabels, clear, sum_up, value_of
+from localshapley.kernels.leaf_games import LeafLabels, clear, sum_up, value_of
 from localshapley.kernels.neighbours import TINY
 
 

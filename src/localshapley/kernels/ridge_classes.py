@@ -13,7 +13,6 @@ import numpy as np
 from localshapley.arrays import CoalitionArrays, Floats, Indices, Ints, longest
 from localshapley.kernels.decisions import ClassWeights, take_roots, write
 from localshapley.kernels.jit import kernel
-from localshapley.kernels.linear import Fetched, Rows, combine_rows, encode, fetch_test
 from localshapley.kernels.matrices import (
     ARITHMETIC,
     ROOM,
@@ -25,6 +24,7 @@ from localshapley.kernels.matrices import (
     substitute_back,
     transpose,
 )
+from localshapley.kernels.ridge_logistic import Fetched, Rows, combine_rows, encode, fetch_test
 
 Model: TypeAlias = tuple[float, bool, int]
 """`penalty`, `intercept`, and the form in which predictions are written."""

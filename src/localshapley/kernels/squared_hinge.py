@@ -15,8 +15,8 @@ import numpy as np
 from localshapley.arrays import CoalitionArrays, Floats, Ints, longest
 from localshapley.kernels.decisions import ClassWeights, weight_of_class, write
 from localshapley.kernels.jit import kernel
-from localshapley.kernels.linear import combine_rows, encode
 from localshapley.kernels.matrices import ARITHMETIC, ROOM, compiled, dot, own_products, pasted, solve, transpose
+from localshapley.kernels.ridge_logistic import combine_rows, encode
 
 MAX_STEPS = 200
 PRECISION = 1e-14

@@ -17,10 +17,10 @@ from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
-from localshapley.parameters import documented
+from localshapley.parameter_docs import documented
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.build import build_problem
-from localshapley.question import L, Question, Table
+from localshapley.question import L, Question, TableInput
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.runtime.compiling import announcing_compilation
 from localshapley.runtime.progress import Progress, ProgressSetting
@@ -136,7 +136,7 @@ def locality_gap(
     -------
     LocalityGap
     """
-    return measure_gap(Question.of(Table, locals()), n_tests, budget)
+    return measure_gap(Question.of(TableInput, locals()), n_tests, budget)
 
 
 def measure_gap(question: Question[L], n_tests: int, budget: int) -> LocalityGap:
@@ -146,7 +146,7 @@ def measure_gap(question: Question[L], n_tests: int, budget: int) -> LocalityGap
     problem, limits = build_problem(question), question.limits
     rng, graph = np.random.default_rng(limits.seed), problem.graph
     tests = np.sort(rng.permutation(graph.n_tests)[:n_tests]).astype(np.int32)
-    walks = Walks(problem, tests, rng)
+    walks = ArrivalOrders(problem, tests, rng)
     near = walks.near(problem)
     each = walks.each + int(near.sizes.sum())
     permutations = (budget - 1) // each
@@ -168,7 +168,7 @@ def measure_gap(question: Question[L], n_tests: int, budget: int) -> LocalityGap
     return summarise(gains[:, 1], gains[:, 0], tests, executor.counts.trainings, problem, notes)
 
 
-class Walks:
+class ArrivalOrders:
     """Random orders in which all players arrive, and what each adds to a sample of the test rows.
 
     Parameters

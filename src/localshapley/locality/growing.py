@@ -9,7 +9,7 @@ import numpy as np
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import opened
 from localshapley.errors import InvalidArgumentError, TooLargeError
-from localshapley.locality.gap import LocalityGap, Walks, summarise
+from localshapley.locality.gap import ArrivalOrders, LocalityGap, summarise
 from localshapley.methods.limits import Limits
 from localshapley.models.boosted_trees import BoostedTrainer
 from localshapley.models.fixed_trees import FixedTrainer
@@ -54,18 +54,18 @@ def _with_note(problem: LocalProblem, note: Note) -> LocalProblem:
     return replace(problem, remarks=lambda: [*problem.notes, note])
 
 
-def _walks(problem: LocalProblem, seed: int, most: int) -> Walks | None:
+def _walks(problem: LocalProblem, seed: int, most: int) -> ArrivalOrders | None:
     """Walks over as many test rows as there are trainings for, with a few orders; None for none."""
     rng, n_tests = np.random.default_rng(seed), problem.graph.n_tests
     order = rng.permutation(n_tests)
     for n in range(min(N_TESTS, n_tests), 0, -1):
-        walks = Walks(problem, np.sort(order[:n]).astype(np.int32), rng)
+        walks = ArrivalOrders(problem, np.sort(order[:n]).astype(np.int32), rng)
         if 2 * (walks.each + 3 * int(walks.near(problem).sizes.sum())) < most:
             return walks
     return None
 
 
-def _n_orders(walks: Walks, problem: LocalProblem, most: int) -> int:
+def _n_orders(walks: ArrivalOrders, problem: LocalProblem, most: int) -> int:
     """Orders that leave room for supports that grow to four times their size; larger ones see fewer of them."""
     near = int(walks.near(problem).sizes.sum())
     return int(np.clip(most // (walks.each + 7 * near), 2, 1000))
@@ -74,7 +74,7 @@ def _n_orders(walks: Walks, problem: LocalProblem, most: int) -> int:
 class GapsOfSupports:
     """Locality gaps of one support after the other, over the same orders of arrival, within a number of trainings."""
 
-    def __init__(self, walks: Walks, executor: Executor, most: int, bar: Progress) -> None:
+    def __init__(self, walks: ArrivalOrders, executor: Executor, most: int, bar: Progress) -> None:
         self.most, self._walks, self._executor, self._bar = most, walks, executor, bar
         self._total = walks.walk(executor, [walks.everyone], len(walks.orders), bar)[0][:, 0]
 

@@ -20,12 +20,12 @@ METHODS: dict[str, type[Method]] = {
 """The methods of this folder by their names."""
 COMPARATORS = {
     "subset-centric": "SubsetCentric",
-    "baseline": "Baseline",
+    "baseline": "PlayerCentric",
     "pivot": "Pivot",
     "pivot-printed": "PivotPrinted",
     "tmc": "TMC",
     "complementary": "Complementary",
-    "random": "Random",
+    "random": "RandomValues",
 }
 """Classes of `localshapley.comparators` by the names of their methods; imported only when one of them is asked for."""
 

@@ -8,7 +8,7 @@ from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import TooLargeError
 from localshapley.formatting import in_words
 from localshapley.methods.base import Certain, CoalitionScorer
-from localshapley.methods.exact_sums import ExactSum
+from localshapley.methods.shapley_sums import ExactSum
 from localshapley.models.trainer import Work
 
 MAX_SUBSETS = 2**30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.subsets import Pivots, count_distinct
+from localshapley.coalitions.subsets import PivotSchedule, count_distinct
 from localshapley.methods.base import CoalitionScorer, Method, Run
 from localshapley.methods.closed_form import ClosedForm
 from localshapley.methods.enumeration import MAX_SUBSETS, Enumeration, refuse_if_too_large
@@ -37,7 +37,7 @@ class Exact(Method):
 
     def enumerate(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits, distinct: int) -> Enumeration:
         """Begin a run that trains all subsets, of which there are `distinct`."""
-        schedule, keeps = Pivots(graph, distinct), settings.per_test
+        schedule, keeps = PivotSchedule(graph, distinct), settings.per_test
         return Enumeration(graph, executor, schedule, self.name, total=distinct, distinct=distinct, per_test=keeps)
 
     def count_if_within(self, graph: SupportGraph, most: int) -> int | None:

@@ -14,9 +14,9 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Floats, Ints, Lists, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
+from localshapley.coalitions.random_groups import RandomGroups
 from localshapley.errors import InvalidArgumentError
-from localshapley.models.boosting_losses import Recipe, margins_of, recipe_of
+from localshapley.models.boosting_losses import LeafRule, margins_of, recipe_of
 from localshapley.models.compiled import plain
 from localshapley.models.estimator_checks import final_step, has_random_state
 from localshapley.models.task import Task
@@ -60,7 +60,7 @@ class BoostedTrees(GrownTrees):
     y_test: AnyArray = None  # type: ignore[assignment]
 
     @cached_property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> LeafRule:
         """How the leaves are filled."""
         return recipe_of(final_step(self.model), self.y)
 
@@ -224,7 +224,7 @@ class BoostedTrainer(Trainer):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Refill the leaves with each coalition, and score it."""
-        from localshapley.kernels.boosted import score_boosted
+        from localshapley.kernels.boosted_leaf_games import score_boosted
 
         out, last_in = np.empty(len(coalitions.tests)), np.full(self.leaves.n_rows, -1)
         tests = self.leaves.lists[1][1]
@@ -255,7 +255,7 @@ class BoostedTrainer(Trainer):
         self._values = found[0], found[1]
 
     def _value(self, tree: int, out: Floats) -> None:
-        from localshapley.kernels.boosted import value_rows_of_leaves
+        from localshapley.kernels.boosted_leaf_games import value_rows_of_leaves
 
         indptr = self.leaves.lists[0][0][self._first_leaf[tree] : self._first_leaf[tree + 1] + 1]
         here = slice(indptr[0], indptr[-1])
@@ -273,7 +273,7 @@ class BoostedTrainer(Trainer):
         """Values to each test row."""
         return sparse.csr_array(sum(by_leaf @ shares for by_leaf, shares in self._factors()))
 
-    def by_bundle(self, bundles: JackknifeBlocks) -> Floats:
+    def by_bundle(self, bundles: RandomGroups) -> Floats:
         """Values to each bundle of test rows."""
         tests = np.arange(self.leaves.n_tests)
         dealt = sparse.csr_array((np.ones(len(tests)), (bundles.of_test, tests)), shape=(bundles.n, len(tests)))

@@ -35,7 +35,7 @@ def family_of(model: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class LeafRule:
     """What a leaf predicts: `rate · Σg / (ridge + Σh)` over its rows, for the loss at what the trees before it predict.
 
     Attributes
@@ -82,7 +82,7 @@ class Recipe:
         return self.gradient_scale * g, np.maximum(self.hessian_scale * p * (1 - p), LEAST_HESSIAN)
 
 
-def recipe_of(model: Any, y: AnyArray) -> Recipe:
+def recipe_of(model: Any, y: AnyArray) -> LeafRule:
     """How a fitted model fills its leaves.
 
     Parameters
@@ -111,7 +111,7 @@ def margins_of(model: Any, X: Any) -> Floats:
     return np.asarray(found, dtype=np.float64).reshape(X.shape[0], -1)
 
 
-def _of_scikit_learn(model: Any, y: AnyArray) -> Recipe:
+def _of_scikit_learn(model: Any, y: AnyArray) -> LeafRule:
     losses = {"squared_error": "squared", "log_loss": _by_classes(y), "exponential": "exponential"}
     loss = _known(model, "loss", losses)
     start = _average(loss, y)
@@ -121,16 +121,16 @@ def _of_scikit_learn(model: Any, y: AnyArray) -> Recipe:
         raise _refused(model, f"init={model.init!r}", "init=None")
     n_outputs = len(start)
     scale = (n_outputs - 1) / n_outputs if loss == "softmax" else 1.0
-    return Recipe(loss, start, float(model.learning_rate), gradient_scale=scale)
+    return LeafRule(loss, start, float(model.learning_rate), gradient_scale=scale)
 
 
-def _of_histograms(model: Any, y: AnyArray) -> Recipe:
+def _of_histograms(model: Any, y: AnyArray) -> LeafRule:
     loss = _known(model, "loss", {"squared_error": "squared", "log_loss": _by_classes(y)})
     rate, ridge = float(model.learning_rate), float(model.l2_regularization)
-    return Recipe(loss, _average(loss, y), rate, ridge, silent_below=np.inf)
+    return LeafRule(loss, _average(loss, y), rate, ridge, silent_below=np.inf)
 
 
-def _of_xgboost(model: Any, y: AnyArray) -> Recipe:
+def _of_xgboost(model: Any, y: AnyArray) -> LeafRule:
     try:
         learner = json.loads(model.get_booster().save_config())["learner"]
         return _of_learner(model, learner, y)
@@ -138,7 +138,7 @@ def _of_xgboost(model: Any, y: AnyArray) -> Recipe:
         raise _refused(model, f"this version of XGBoost, whose settings lack {error}", "version 3.2") from error
 
 
-def _of_learner(model: Any, learner: Any, y: AnyArray) -> Recipe:
+def _of_learner(model: Any, learner: Any, y: AnyArray) -> LeafRule:
     """From what XGBoost writes of its settings."""
     booster, settings = learner["gradient_booster"], learner["gradient_booster"].get("tree_train_param", {})
     given = model.get_xgb_params()
@@ -156,10 +156,10 @@ def _of_learner(model: Any, learner: Any, y: AnyArray) -> Recipe:
         start = np.broadcast_to(start, y.max() + 1)
     rate, ridge = float(settings["learning_rate"]), float(settings["reg_lambda"])
     scale, least = 2.0 if loss == "softmax" else 1.0, float(settings["min_child_weight"])
-    return Recipe(loss, start, rate, ridge, hessian_scale=scale, silent_below=least)
+    return LeafRule(loss, start, rate, ridge, hessian_scale=scale, silent_below=least)
 
 
-def _of_lightgbm(model: Any, y: AnyArray) -> Recipe:
+def _of_lightgbm(model: Any, y: AnyArray) -> LeafRule:
     given = model.get_params()
     if model.boosting_type != "gbrt":  # which is another name for it
         _check(model, given, boosting_type="gbdt")
@@ -170,7 +170,7 @@ def _of_lightgbm(model: Any, y: AnyArray) -> Recipe:
     start = _average(loss, y)
     scale = len(start) / (len(start) - 1) if loss == "softmax" else 1.0
     rate, ridge = float(model.learning_rate), float(model.reg_lambda)
-    return Recipe(loss, start, rate, ridge, hessian_scale=scale, silent_below=np.inf)
+    return LeafRule(loss, start, rate, ridge, hessian_scale=scale, silent_below=np.inf)
 
 
 def _by_classes(y: AnyArray) -> str:

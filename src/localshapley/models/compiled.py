@@ -219,7 +219,7 @@ MAX_PAIRS = 2**27
 """1 GiB of pairs."""
 
 
-class PairTrainer(CompiledTrainer):
+class PairwiseTrainer(CompiledTrainer):
     """A trainer that keeps a number for every pair of rows: an inner product, a distance or a kernel value.
 
     Parameters

@@ -15,7 +15,7 @@ from localshapley import scoring
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
+from localshapley.coalitions.random_groups import RandomGroups
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.boosted_trees import BoostedTrainer, BoostedTrees
 from localshapley.models.boosting_losses import family_of
@@ -28,7 +28,7 @@ from localshapley.notes import Note
 from localshapley.runtime.threads import threads_for
 
 if TYPE_CHECKING:
-    from localshapley.kernels.leaves import LeafLabels
+    from localshapley.kernels.leaf_games import LeafLabels
 
 FORESTS = (RandomForestClassifier, RandomForestRegressor, ExtraTreesClassifier, ExtraTreesRegressor)
 
@@ -164,7 +164,7 @@ class FixedTrainer(Trainer):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Refill the leaves with each coalition, and score it."""
-        from localshapley.kernels.leaves import score_refilled
+        from localshapley.kernels.leaf_games import score_refilled
 
         out, last_in = np.empty(len(coalitions.tests)), np.full(self.leaves.n_rows, -1)
         score_refilled(coalitions.arrays, self.leaves.of_tests, self.leaves.lists[0], self._labels, last_in, out)
@@ -176,7 +176,7 @@ class FixedTrainer(Trainer):
 
     def add_up(self) -> Iterator[None]:
         """Sum up values and full scores; see `models.trainer.Parts`."""
-        from localshapley.kernels.leaves import add_leaf_values
+        from localshapley.kernels.leaf_games import add_leaf_values
 
         values, full = np.zeros(self.leaves.n_rows), np.zeros(self.leaves.n_tests)
         for rows, tests in self.leaves:
@@ -199,7 +199,7 @@ class FixedTrainer(Trainer):
 
     def by_test(self, graph: SupportGraph) -> sparse.csr_array:
         """Values to each test row."""
-        from localshapley.kernels.leaves import add_pair_values
+        from localshapley.kernels.leaf_games import add_pair_values
 
         out, everyone = np.zeros(len(graph.N[1])), np.arange(self.leaves.n_tests, dtype=np.int32)
         place = np.empty(self.leaves.n_rows, dtype=np.int64)
@@ -207,9 +207,9 @@ class FixedTrainer(Trainer):
         add_pair_values(of_tests, rows, self._labels, self._harmonic, self._room, graph.N, everyone, place, out)
         return graph.matrix(out)
 
-    def by_bundle(self, bundles: JackknifeBlocks) -> Floats:
+    def by_bundle(self, bundles: RandomGroups) -> Floats:
         """Values to each bundle of test rows: each is the test rows of its own copy of the leaves."""
-        from localshapley.kernels.leaves import add_bundle_values
+        from localshapley.kernels.leaf_games import add_bundle_values
 
         out, first = np.zeros((bundles.n, self.leaves.n_rows)), np.zeros(bundles.n + 1, dtype=np.int64)
         for rows, tests in self.leaves:

@@ -14,7 +14,7 @@ from localshapley.models.task import Task
 from localshapley.models.trainer import Solver, Trained, Trainer
 
 
-class ByFold:
+class FoldCoalitions:
     """Coalitions cut so that each is scored on test rows of one fold.
 
     Parameters
@@ -80,7 +80,7 @@ class FoldsTrainer(Trainer):
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process."""
-        cut = ByFold(coalitions, self.fold_of_test)
+        cut = FoldCoalitions(coalitions, self.fold_of_test)
         scores = np.empty(len(coalitions.tests))
         out = Trained(scores)
         of_test = np.repeat(cut.fold, np.diff(cut.coalitions.test_indptr))

@@ -14,7 +14,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.models.compiled import (
     MAX_PAIRS,
     CompiledTrainer,
-    PairTrainer,
+    PairwiseTrainer,
     are_class_weights,
     class_weights,
     plain,
@@ -23,7 +23,7 @@ from localshapley.models.task import Task
 from localshapley.models.trees import IS_1_9
 
 if TYPE_CHECKING:
-    from localshapley.kernels.linear import Rows
+    from localshapley.kernels.ridge_logistic import Rows
 
 FEW_FEATURES = 32
 """Up to so many features, it is as fast to multiply rows as to look products up."""
@@ -92,7 +92,7 @@ class LassoTrainer(CompiledTrainer):
         train_lasso(coalitions.arrays, todo, self._tables, y, self._penalty, self._intercept, out)
 
 
-class _LinearTrainer(PairTrainer):
+class _LinearTrainer(PairwiseTrainer):
     """What linear models share: rows, and inner products of those that have occurred in coalitions."""
 
     centres: ClassVar[bool] = True
@@ -107,7 +107,7 @@ class _LinearTrainer(PairTrainer):
             self._is_known[:] = self._rows[2].size == 0
 
     def _learn_pairs(self, rows: Indices, part: Ints) -> None:
-        from localshapley.kernels.linear import learn_products
+        from localshapley.kernels.ridge_logistic import learn_products
 
         learn_products(self._rows, rows, part)
 
@@ -124,7 +124,7 @@ class RidgeTrainer(_LinearTrainer):
     kernels = ("learn_products", "fit_ridge")
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        from localshapley.kernels.linear import train_ridge
+        from localshapley.kernels.ridge_logistic import train_ridge
 
         y, penalty = plain(self._task.y), float(self._estimator.alpha)
         train_ridge(coalitions.arrays, todo, self._rows, y, penalty, self._intercept, out)
@@ -173,7 +173,7 @@ class LogisticTrainer(_LinearTrainer):
     kernels = ("learn_products", "fit_logistic")
 
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
-        from localshapley.kernels.linear import train_logistic
+        from localshapley.kernels.ridge_logistic import train_logistic
 
         penalty = 1 / float(self._estimator.C)
         # One vector of coefficients for two classes is penalised twice as much as the two that add up to nothing.

@@ -179,7 +179,7 @@ class KNNTrainer(NeighboursTrainer):
 
     def solve(self, graph: SupportGraph, out: Floats) -> Iterator[int]:
         """Write exact values; see `models.trainer.Solver`."""
-        from localshapley.kernels.knn_classes import class_values
+        from localshapley.kernels.knn_closed_form import class_values
         from localshapley.kernels.knn_squares import squared_values
 
         assert _kind(self._task.score) is not None, "solver() is to be asked first"

@@ -12,7 +12,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import counted
-from localshapley.models.fold_trainers import ByFold
+from localshapley.models.fold_trainers import FoldCoalitions
 from localshapley.models.trainer import Trained, Trainer
 
 
@@ -101,7 +101,7 @@ class OwnersTrainer(Trainer):
         """Train and score coalitions in this process; with folds, once for each fold that has a test row of it."""
         if self._allowed is None or self._fold_of_test is None:
             return self._inner.train(self._owners.rows_of(coalitions))
-        cut = ByFold(coalitions, self._fold_of_test)
+        cut = FoldCoalitions(coalitions, self._fold_of_test)
         return cut.together(self._inner.train(_only(self._owners.rows_of(cut.coalitions), self._allowed[cut.fold])))
 
 

@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.models.compiled import MAX_PAIRS, PairTrainer, Usable, are_class_weights, class_weights, plain
+from localshapley.models.compiled import MAX_PAIRS, PairwiseTrainer, Usable, are_class_weights, class_weights, plain
 from localshapley.models.estimator import predict
 from localshapley.models.task import Task
 
@@ -30,7 +30,7 @@ def _is_positive(value: Any) -> bool:
     return isinstance(value, Real) and 0 < float(value) < np.inf
 
 
-class _MachineTrainer(PairTrainer):
+class _MachineTrainer(PairwiseTrainer):
     """What classification and regression share: the kernel and the pairs of rows.
 
     A pair is computed when its rows have occurred in coalitions, and kept: as a kernel value where gamma is given, as

@@ -161,7 +161,7 @@ class TreeLeaves:
     @cached_property
     def counted(self) -> tuple[Ints, Ints]:
         """Leaf mates of each test row, and test rows of each training row."""
-        from localshapley.kernels.leaves import count_mates
+        from localshapley.kernels.leaf_games import count_mates
 
         counts = np.zeros(self.n_tests, dtype=np.int64), np.zeros(self.n_rows, dtype=np.int64)
         count_mates(self.of_tests, self.lists[0], np.full(self.n_rows, -1), *counts)
@@ -186,7 +186,7 @@ class TreeLeaves:
 
     def mates(self) -> list[Indices]:
         """The training rows that share a leaf with each test row, over all trees that judge it."""
-        from localshapley.kernels.leaves import list_mates
+        from localshapley.kernels.leaf_games import list_mates
 
         sizes, _ = self.counted
         n_pairs = int(sizes.sum())
@@ -274,7 +274,7 @@ class LeafGraph(SupportGraph):
 
 def grouped(keys: AnyArray, entries: AnyArray, n_groups: int) -> Lists:
     """Lists of the entries by their keys, in the order in which they come."""
-    from localshapley.kernels.leaves import group
+    from localshapley.kernels.leaf_games import group
 
     keys, entries = keys.astype(np.int32), entries.astype(np.int32)
     indptr = offsets(np.bincount(keys, minlength=n_groups))

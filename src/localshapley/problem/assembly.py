@@ -18,12 +18,12 @@ from localshapley.problem.base import RowsProblem
 from localshapley.problem.store_keys import Contents, contents_of_folds, contents_of_task
 from localshapley.problem.support_search import FoldRows, FoundSupports, judge_of, notes_on_samples
 from localshapley.problem.table_notes import notes_on_spread
-from localshapley.question import Question, Table
+from localshapley.question import Question, TableInput
 from localshapley.runtime.boosting_libraries import note_on_splits
 
 
 def make_trainer(
-    question: Question[Table], model: Model, task: Task, parts: Sequence[FoldRows], checked: CheckedInput
+    question: Question[TableInput], model: Model, task: Task, parts: Sequence[FoldRows], checked: CheckedInput
 ) -> Trainer:
     """Make the trainer of coalitions; where steps before the model are fitted fold by fold, one for each fold."""
     make = partial(model.trainer, n_jobs=question.n_jobs, skip_errors=question.on_error == "skip")
@@ -33,7 +33,7 @@ def make_trainer(
 
 
 def make_problem(
-    question: Question[Table],
+    question: Question[TableInput],
     checked: CheckedInput,
     task: Task,
     parts: Sequence[FoldRows],

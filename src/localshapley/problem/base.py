@@ -20,7 +20,7 @@ from localshapley.models.skill import Skill
 from localshapley.models.task import Task
 from localshapley.models.trainer import Trainer
 from localshapley.notes import Note, notes_of
-from localshapley.problem.players import Origin, Players
+from localshapley.problem.players import GameDigests, Players
 from localshapley.problem.store_keys import Contents
 from localshapley.supports.base import Space, Support
 
@@ -137,11 +137,11 @@ class RowsProblem(LocalProblem):
         return (rows if self.owners is None else np.unique(self.owners.of_row[rows])).astype(np.int32)
 
     @cached_property
-    def origin(self) -> Origin:
+    def origin(self) -> GameDigests:
         """The rows and settings of the problem, identified by their contents."""
         task, contents = self.task, self.contents()
         nothing = task.score_nothing_learnt(np.arange(len(task.y_test), dtype=np.int32))
         folds = fold_of_rows(self.folds, len(task.y)) if self.folds is not None and self.owners is None else None
         rows = contents.rows if self.owners is None else self.owners.digests(contents.rows)
-        origin = Origin(contents.fingerprint, rows, contents.tests, nothing)
+        origin = GameDigests(contents.fingerprint, rows, contents.tests, nothing)
         return origin if folds is None else replace(origin, folds=folds)

@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import order_of_tests
 from localshapley.data.indexes import check_order, index_of
-from localshapley.data.out_of_core import parts_of, tests_in_memory
+from localshapley.data.row_sources import parts_of, tests_in_memory
 from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.models.fixed_trees import Fixed
@@ -29,25 +29,25 @@ from localshapley.problem.graph_nodes import NodesProblem, build_nodes
 from localshapley.problem.store_keys import Contents, contents_by_name
 from localshapley.problem.support_search import FoldRows, find_supports, of_folds
 from localshapley.problem.table_notes import notes_on_copies
-from localshapley.question import Game, Nodes, Question, Table
+from localshapley.question import GraphInput, Question, TableInput, UtilityGame
 from localshapley.runtime.dask_cluster import need_workers
 from localshapley.supports.base import Support
 
 
 @overload
-def build_problem(question: Question[Table]) -> RowsProblem: ...
+def build_problem(question: Question[TableInput]) -> RowsProblem: ...
 @overload
-def build_problem(question: Question[Nodes]) -> NodesProblem: ...
+def build_problem(question: Question[GraphInput]) -> NodesProblem: ...
 @overload
-def build_problem(question: Question[Game]) -> Problem: ...
+def build_problem(question: Question[UtilityGame]) -> Problem: ...
 def build_problem(question: Question[Any]) -> Problem:
     """Make the problem of a question; the functions below know the steps in between, and nobody else does."""
-    if isinstance(question.data, Game):
+    if isinstance(question.data, UtilityGame):
         return build_game(question)
-    return build_nodes(question) if isinstance(question.data, Nodes) else build_rows(question)
+    return build_nodes(question) if isinstance(question.data, GraphInput) else build_rows(question)
 
 
-def build_rows(question: Question[Table]) -> RowsProblem:
+def build_rows(question: Question[TableInput]) -> RowsProblem:
     """Make the problem of rows of a table."""
     data, limits, support = question.data, question.limits, question.support_given
     X, y, X_test, y_test = data.X, data.y, data.X_test, data.y_test
@@ -133,7 +133,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
     )
 
 
-def build_game(question: Question[Game]) -> Problem:
+def build_game(question: Question[UtilityGame]) -> Problem:
     """Make the problem of a game of the user's own."""
     data, plays_all = question.data, question.limits.method.plays_all
     graph = SupportGraph(data.supports, data.n_players)

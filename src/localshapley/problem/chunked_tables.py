@@ -41,18 +41,18 @@ from localshapley.problem.reference_models import (
 )
 from localshapley.problem.support_search import FoldRows, FoldSupports, as_rows, chosen, support_for
 from localshapley.problem.table_notes import notes_on_copies
-from localshapley.question import Question, Table
+from localshapley.question import Question, TableInput
 from localshapley.runtime.dask_cluster import need_workers
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.supports.base import Space, Support
-from localshapley.supports.chunked import ChunkedMatrix
+from localshapley.supports.chunked_search import ChunkedMatrix
 
 COPIES_OF_PART, COPIES_OF_ROWS, BYTES_OF_PLAYER = 14, 6, 3000
 """Memory that a part takes while it is read and searched (the next ones are read meanwhile), and gathered rows."""
 LARGE = "X is larger than memory allows for, or lies in parts"
 
 
-def build_from_parts(question: Question[Table], parts: ChunkedRows, X_test: Any, y_test: Any) -> RowsProblem:
+def build_from_parts(question: Question[TableInput], parts: ChunkedRows, X_test: Any, y_test: Any) -> RowsProblem:
     """Find supports part by part, gather their rows, and make the problem that is left.
 
     The players are the rows that are in some support, and the first row of each class, so that there are as many
@@ -126,7 +126,7 @@ def build_from_parts(question: Question[Table], parts: ChunkedRows, X_test: Any,
     )
 
 
-def _refuse_what_needs_all_rows(data: Table) -> None:
+def _refuse_what_needs_all_rows(data: TableInput) -> None:
     """Refuse functions and arguments that rows in parts do not go with."""
     if not data.in_parts:
         raise InvalidArgumentError(

@@ -25,12 +25,12 @@ from localshapley.problem.fingerprints import describe
 from localshapley.problem.reference_models import MAX_PREDICTED, Trial, as_trial, sampled, skill_of, try_out
 from localshapley.problem.store_keys import Contents, contents_by_name, contents_of_task
 from localshapley.problem.support_search import of_folds
-from localshapley.question import Question, Table
+from localshapley.question import Question, TableInput
 from localshapley.supports.given import Everything
 
 
 def build_fixed(
-    question: Question[Table], checked: CheckedInput, model: Fixed, remarks: Callable[[], list[Note]]
+    question: Question[TableInput], checked: CheckedInput, model: Fixed, remarks: Callable[[], list[Note]]
 ) -> RowsProblem:
     """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
     support = question.support_given

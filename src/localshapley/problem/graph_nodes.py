@@ -20,7 +20,7 @@ from localshapley.problem.base import LocalProblem
 from localshapley.problem.fingerprints import describe
 from localshapley.problem.store_keys import Contents, contents_by_name
 from localshapley.problem.support_search import LARGER
-from localshapley.question import Nodes, Question
+from localshapley.question import GraphInput, Question
 from localshapley.supports.base import Support
 from localshapley.supports.hops import Hops, NodeSpace, within
 from localshapley.torch.gcn import GCN, GRAPHS, GCNTrainer
@@ -48,7 +48,7 @@ class NodesProblem(LocalProblem):
     reach: sparse.csr_array
 
 
-def build_nodes(question: Question[Nodes]) -> NodesProblem:
+def build_nodes(question: Question[GraphInput]) -> NodesProblem:
     """Make the problem of nodes of a graph; with values to each test node, each is a test of its own."""
     given, limits = question.data, question.limits
     model, support = question.model or GCN(), question.support_given or Hops(2)

@@ -46,7 +46,7 @@ class Players:
 
 
 @dataclass(frozen=True)
-class Origin:
+class GameDigests:
     """What was valued, by contents: enough to tell which of its games are still the same.
 
     Attributes
@@ -74,7 +74,7 @@ class Origin:
 
     draws: float = 0.0
 
-    def sampled(self, halves: Floats, draws: float) -> Origin:
+    def sampled(self, halves: Floats, draws: float) -> GameDigests:
         """The same with what is known of the errors, from values by two halves of the draws."""
         return replace(self, apart=singles((halves[0] - halves[1]) / 2), draws=draws)
 
@@ -91,7 +91,7 @@ class Origin:
         return json.dumps([b64encode(part).decode() for part in parts]).encode()
 
     @classmethod
-    def from_text(cls, text: bytes) -> Origin:
+    def from_text(cls, text: bytes) -> GameDigests:
         """Read what `to_text` wrote; an earlier version wrote neither folds nor draws."""
         parts = [b64decode(part, validate=True) for part in json.loads(text)]
         fingerprint, rows, tests, nothing, folds, draws = parts if len(parts) == 6 else (*parts, b"", bytes(8))

@@ -36,7 +36,7 @@ from localshapley.problem.reference_models import (
 from localshapley.runtime.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Space, Support
-from localshapley.supports.chunked import ChunkedMatrix
+from localshapley.supports.chunked_search import ChunkedMatrix
 from localshapley.supports.default import default_support
 from localshapley.supports.given import Given
 from localshapley.supports.nearest import Nearest

@@ -18,7 +18,7 @@ from sklearn.neighbors import (
 from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from localshapley.arrays import AnyArray
-from localshapley.data.equal_rows import (
+from localshapley.data.exact_duplicates import (
     any_equal,
     are_coarse,
     compared,

@@ -13,7 +13,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from localshapley.coalitions.subsets import Levels
+from localshapley.coalitions.subsets import TrainingCounts
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.formatting import kinds, one
 from localshapley.locality import LocalityGap
@@ -40,7 +40,7 @@ def write_report(
     rows: Any = None,
     *,
     y: Any = None,
-    levels: Levels | None = None,
+    levels: TrainingCounts | None = None,
     suspects: LabelErrors | None = None,
     mending: Mending | None = None,
     copies: Copies | None = None,
@@ -70,7 +70,7 @@ def write_report(
         choose others.
     y : array, Series or list, optional
         Their labels, for a column and for the values by class.
-    levels : Levels, optional
+    levels : TrainingCounts, optional
         Trainings of the alternatives: ``plan(...).levels``.
     suspects : LabelErrors, optional
         From ``audit.label_errors``.
@@ -160,7 +160,7 @@ def _write(path: Path, text: str) -> None:
 def summarise(
     valuation: Valuation,
     rows: Any = None,
-    levels: Levels | None = None,
+    levels: TrainingCounts | None = None,
     title: str = "Data valuation",
     *,
     y: Any = None,

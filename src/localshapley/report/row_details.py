@@ -29,8 +29,8 @@ from localshapley.report.html_tables import (
 )
 from localshapley.report.images import check_shape, to_images
 from localshapley.valuation import Valuation
-from localshapley.valuation.matching import in_order
 from localshapley.valuation.row_names import by_index
+from localshapley.valuation.table_matching import in_order
 
 SHOWN_FEATURES = 6
 """Number of columns of the user's table that are shown at first; a reader can choose others."""

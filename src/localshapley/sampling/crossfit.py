@@ -17,20 +17,20 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Ints, SubsetArrays
-from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
+from localshapley.coalitions.random_groups import RandomGroups
 from localshapley.coalitions.sampled import Strata
 from localshapley.runtime.threads import beside, cores, in_threads, unthreaded_blas
-from localshapley.sampling.additive import AdditiveResiduals
 from localshapley.sampling.fit_pairs import FitPairs, pooled_levels
-from localshapley.sampling.link_curve import Bending, no_curves, straightened
+from localshapley.sampling.group_values import GroupValues
+from localshapley.sampling.link_fits import LinkCurves, no_curves, straightened
 from localshapley.sampling.round_sample import RoundSample
-from localshapley.sampling.shared_games import SharedGames
 from localshapley.sampling.subset_process import subtract_nearness
 from localshapley.sampling.tuning import TUNED, Tuning
+from localshapley.sampling.variance_pooling import PooledVariance
 
 if TYPE_CHECKING:
     from localshapley.kernels import surrogate
-    from localshapley.kernels.curves import Curves
+    from localshapley.kernels.link_curves import Curves
 
 N_BINS = 8  # of the sizes, in the variance model
 ROWS, MOST_PARTS = 2**15, 16
@@ -40,7 +40,7 @@ PART = 2**18  # players of the pairs of games that are worked on together, about
 
 
 @dataclass(frozen=True)
-class Learnt:
+class WarmStart:
     """What a round leaves for the fits of the next: means over its folds.
 
     All of it is known before the next round draws, whose estimates it cannot bias.
@@ -68,12 +68,12 @@ class CrossFit:
     drawn : RoundSample
         The round, with all of its draws scored.
     tuning : Tuning, optional
-    before : Learnt, optional
+    before : WarmStart, optional
         What the round before learnt: its surrogates are where these fits start, and its curves straighten the scores.
 
     Attributes
     ----------
-    learnt : Learnt
+    learnt : WarmStart
     values : array of shape (n_folds, total size of the games)
         Values by each fold, aligned with the games' players.
     sigma2 : array of shape (n_strata,)
@@ -82,7 +82,7 @@ class CrossFit:
         Subsets of each stratum that have been trained by now.
     """
 
-    def __init__(self, drawn: RoundSample, tuning: Tuning = TUNED, before: Learnt | None = None) -> None:
+    def __init__(self, drawn: RoundSample, tuning: Tuning = TUNED, before: WarmStart | None = None) -> None:
         collection, strata = drawn.collection, drawn.strata
         self._drawn, self._tuning = drawn, tuning
         self._graph = graph = collection.graph
@@ -98,7 +98,7 @@ class CrossFit:
         self.values, residual, sure, self.learnt = self._fit(y, gain, nothing, before)
         self.sigma2 = self._variance_of(residual, y, gain)
         sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
-        self._beside = AdditiveResiduals(
+        self._beside = PooledVariance(
             drawn, self._row, self._stratum, np.where(sampled, residual, sure), self.sigma2, self._log_pi
         )
         self._left_over = self._by_row(residual)
@@ -153,12 +153,12 @@ class CrossFit:
         of_player += holds @ of_game
         return of_player
 
-    def by_bundle(self, bundles: JackknifeBlocks, halves: Sequence[Floats] | Floats) -> Floats:
+    def by_bundle(self, bundles: RandomGroups, halves: Sequence[Floats] | Floats) -> Floats:
         """Values to each bundle of test rows, by each half of the folds, shape (2, n_bundles, n_players).
 
         Parameters
         ----------
-        bundles : JackknifeBlocks
+        bundles : RandomGroups
         halves : two arrays
             Values by each half of the folds, aligned with the games' players.
         """
@@ -168,7 +168,7 @@ class CrossFit:
         known = np.repeat(alone, graph.sizes)
         out = np.stack([bundles.sums(pairs, np.where(known, half, 0.0), bundle) for half in halves])
         shared = np.flatnonzero(~alone & (graph.sizes > 0)).tolist()
-        merged = SharedGames(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
+        merged = GroupValues(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
         with unthreaded_blas():  # the same sums, whatever the number of cores
             for game in shared:
                 here = slice(graph.indptr[game], graph.indptr[game + 1])
@@ -185,8 +185,8 @@ class CrossFit:
         return subsets, residual, log_weight, (self._log_pi, self._drawn.folds, self._drawn.before)
 
     def _fit(
-        self, y: Floats, gain: Floats, nothing: Floats, before: Learnt | None
-    ) -> tuple[Floats, Floats, Floats, Learnt]:
+        self, y: Floats, gain: Floats, nothing: Floats, before: WarmStart | None
+    ) -> tuple[Floats, Floats, Floats, WarmStart]:
         """Values by each fold, residuals of the pairs by the folds that drew them and by all, and what was learnt.
 
         All of it from scores `y` less the line from `v(∅)` to `v(N)`.
@@ -201,7 +201,7 @@ class CrossFit:
         pairs, where, stratum = ordered.pairs, ordered.where, ordered.stratum
         if before is None:
             start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))
-            before = Learnt(np.zeros_like(ordered.pooled[0]), start, no_curves(graph.n_games))
+            before = WarmStart(np.zeros_like(ordered.pooled[0]), start, no_curves(graph.n_games))
         common = np.vstack([ordered.pooled, before.pooled]) @ of_strata.T
         lines = nothing[strata.game] + gain[strata.game] * (strata.position + 1) / 2 + common
         scores = collection.scores[self._inner[where]]
@@ -230,7 +230,7 @@ class CrossFit:
         begun = targets, shift[0] + bent, before.fitted
         each(fit_surrogates, straight, ordered.alone, begun, settings, self._most_places(), (*fitted, values))
         each(leave_surrogates, pairs, ordered.wanted, fitted, targets)
-        bending = Bending(drawn, ordered, scores, lines[:-1], fitted, tuning, parts)
+        bending = LinkCurves(drawn, ordered, scores, lines[:-1], fitted, tuning, parts)
         curved, self._wandering, curves = bending.subtract(targets, ~has_process)
         each(correct_values, pairs, ordered.wanted, targets, own, values, residual)
         residual[where], sure[where] = residual.copy(), targets.mean(axis=0)
@@ -238,7 +238,7 @@ class CrossFit:
         values += curved
         values += np.repeat(gain / np.maximum(graph.sizes, 1), graph.sizes)
         levels, effects = (of_folds.mean(axis=0) for of_folds in fitted)
-        return values, residual, sure, Learnt(ordered.pooled.mean(axis=0), (levels, effects), curves)
+        return values, residual, sure, WarmStart(ordered.pooled.mean(axis=0), (levels, effects), curves)
 
     def _parts(self, pair_indptr: Ints) -> list[tuple[int, int]]:
         """Games, cut into parts of about the same work."""

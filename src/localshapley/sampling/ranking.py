@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import Floats, Ints, Singles, rounded
-from localshapley.coalitions.jackknife_blocks import missing, squares
+from localshapley.coalitions.random_groups import missing, squares
 
 MOST_WORLDS, FEWEST_WORLDS, MAX_NUMBERS = 2000, 200, 2**27
 """How often values are drawn that might have been: fewer times for many rows."""
@@ -70,7 +70,7 @@ class Ranking:
 
 
 @dataclass(frozen=True)
-class Doubt:
+class ErrorModel:
     """Values, and how they may be off.
 
     Attributes
@@ -88,7 +88,7 @@ class Doubt:
 
     @classmethod
     def of(cls, values: Floats, stderr: Floats, *, draws: Singles | None, tests: Singles | None,
-           seeds: Singles | None = None) -> Doubt:  # fmt: skip
+           seeds: Singles | None = None) -> ErrorModel:  # fmt: skip
         """Put errors of draws, of test rows and of seeds together, where they are known."""
         alone = np.zeros_like(values) if draws is not None else stderr**2
         if tests is not None:

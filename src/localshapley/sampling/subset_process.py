@@ -47,7 +47,7 @@ def subtract_nearness(
 
     def fit(game: int) -> None:
         here = slice(indptr[game], indptr[game + 1])
-        known = ProcessTargets.of(_members(drawn, game, rows[here]), position[here], weight[here])
+        known = SubsetFeatures.of(_members(drawn, game, rows[here]), position[here], weight[here])
         for f, y in enumerate(targets[:, here]):
             seen = np.flatnonzero(alone[here] != 1 << f)
             some = seen[np.linspace(0, len(seen) - 1, min(len(seen), tuning.nearness_rows)).astype(np.int64)]
@@ -92,7 +92,7 @@ def _members(drawn: RoundSample, game: int, rows: Ints) -> Floats:
 
 
 @dataclass(frozen=True)
-class ProcessTargets:
+class SubsetFeatures:
     """The subsets of a game.
 
     Attributes
@@ -110,7 +110,7 @@ class ProcessTargets:
     weight: Floats
 
     @classmethod
-    def of(cls, members: Floats, position: Floats, weight: Floats) -> ProcessTargets:
+    def of(cls, members: Floats, position: Floats, weight: Floats) -> SubsetFeatures:
         """Subsets with their sizes on the scale from −1 to 1."""
         from localshapley.kernels.surrogate import N_LEVELS
 

@@ -9,10 +9,10 @@ import numpy as np
 from localshapley.arrays import AnyArray, Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
-from localshapley.search.best import EUCLIDEAN, nearest_by_products
 from localshapley.search.bounds import sample_of
 from localshapley.search.distances import measure
 from localshapley.search.nearest_rows import as_rows, is_euclidean, metric_for
+from localshapley.search.product_scan import EUCLIDEAN, nearest_by_products
 from localshapley.search.results import best_of
 
 FEWEST_ROWS = 10_000

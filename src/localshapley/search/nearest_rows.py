@@ -14,8 +14,8 @@ from sklearn.neighbors import NearestNeighbors
 from localshapley.arrays import Ints
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.runtime.devices import find_device, find_gpu
-from localshapley.search.best import nearest_by_products
 from localshapley.search.distances import distances, in_order, measure, nearest_of_few, plain_metric
+from localshapley.search.product_scan import nearest_by_products
 from localshapley.search.results import Neighbours, best_of
 
 TREE_STEP = 500

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from localshapley.arrays import AnyArray, Indices, Ints
-from localshapley.search.best import CROWD, EUCLIDEAN, IN_SAMPLE, nearest_by_products
 from localshapley.search.bounds import WHOLE_STEP, Arithmetic, UndecidedError, arithmetics, sample_of
 from localshapley.search.distances import measure
-from localshapley.search.inside import by_query, check_room, within_by_products
+from localshapley.search.product_scan import CROWD, EUCLIDEAN, IN_SAMPLE, nearest_by_products
+from localshapley.search.radius_scan import by_query, check_room, within_by_products
 from localshapley.search.results import Neighbours, best_of
 from localshapley.search.scan import at_least, bar_of
 
@@ -31,7 +31,7 @@ PASSING = 64
 KNOWN = (np.float32, np.float64, np.int32, np.int64, np.uint8, np.bool_)
 """Types of arrays that PyTorch takes as they are."""
 
-P = TypeVar("P", bound="Passing")
+P = TypeVar("P", bound="DeviceQueries")
 
 
 def nearest_on_device(X: AnyArray, queries: AnyArray, k: int, device: torch.device) -> Neighbours:
@@ -60,7 +60,7 @@ def within_on_device(X: AnyArray, queries: AnyArray, radius: float, device: torc
     return [rows for chunk in found for rows in chunk.result()]
 
 
-class Passing:
+class DeviceQueries:
     """Some queries on the device, and the limit at which rows pass."""
 
     def __init__(self, queries: AnyArray, way: Arithmetic, device: torch.device) -> None:
@@ -87,7 +87,7 @@ class Passing:
         """All rows have been looked at."""
 
 
-class DeviceNearestQueries(Passing):
+class DeviceNearestQueries(DeviceQueries):
     """The rows that may be among the `k` nearest, with the `k`-th smallest upper bound so far as limit."""
 
     def __init__(
@@ -145,7 +145,7 @@ class DeviceNearestQueries(Passing):
         return Neighbours(away[taken].cpu().numpy(), row[taken].cpu().numpy())
 
 
-class DeviceRadiusQueries(Passing):
+class DeviceRadiusQueries(DeviceQueries):
     """The rows within a radius: those that surely are, and of the others the measured."""
 
     def __init__(self, X: AnyArray, queries: AnyArray, radius: float, way: Arithmetic, device: torch.device) -> None:

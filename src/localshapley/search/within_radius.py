@@ -8,7 +8,6 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Indices
 from localshapley.search.distances import measure
-from localshapley.search.inside import check_room, within_by_products
 from localshapley.search.nearest_rows import (
     DOUBT,
     as_rows,
@@ -19,6 +18,7 @@ from localshapley.search.nearest_rows import (
     naming,
     pays_tree,
 )
+from localshapley.search.radius_scan import check_room, within_by_products
 
 AT_ONCE = 20_000_000
 """Pairs of rows that a search looks at, at a time; whether all that it finds fits into memory is judged each time."""

@@ -18,7 +18,7 @@ from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.estimator_checks import prepared, takes_kernel
 from localshapley.models.input_checks import check
-from localshapley.question import Table
+from localshapley.question import TableInput
 from localshapley.runtime.argument_checks import check_n_jobs, check_whole
 from localshapley.runtime.progress import Progress, ProgressSetting
 from localshapley.selection.learning_curves import SCORES, Training
@@ -88,7 +88,7 @@ def _where(shares: pd.Series[float], where: pd.Series[bool]) -> str:
 
 
 def compare(
-    data: Table,
+    data: TableInput,
     model: Any,
     choose: Callable[..., Ints],
     removed: bool,
@@ -104,7 +104,7 @@ def compare(
 
     Parameters
     ----------
-    data : Table
+    data : TableInput
         What rows were chosen from.
     model
         As the user gave it.
@@ -143,7 +143,9 @@ def _used(rows: Ints, n_rows: int, removed: bool) -> Ints:
     return np.setdiff1d(np.arange(n_rows), rows) if removed else np.sort(rows)
 
 
-def _parts(data: Table, folds: int, seed: int) -> Iterator[tuple[Any, AnyArray, tuple[Any, Any], Any, tuple[Any, Any]]]:
+def _parts(
+    data: TableInput, folds: int, seed: int
+) -> Iterator[tuple[Any, AnyArray, tuple[Any, Any], Any, tuple[Any, Any]]]:
     """Rows and labels, test rows and folds to choose by, and rows to score on."""
     X, y, X_test = known_table(data.X), np.asarray(data.y), known_table(data.X_test)
     if data.cv is None:

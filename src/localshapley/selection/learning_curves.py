@@ -22,7 +22,7 @@ from localshapley.models.pipelines import transformed
 from localshapley.runtime.argument_checks import check_n_jobs, check_whole
 from localshapley.runtime.progress import Progress, ProgressSetting
 from localshapley.valuation import Valuation
-from localshapley.valuation.matching import rows_and_labels
+from localshapley.valuation.table_matching import rows_and_labels
 
 SCORES: dict[str, Callable[[AnyArray, AnyArray], float]] = {"accuracy": accuracy_score, "r2": r2_score}
 CURVES = ("best first", "random", "worst removed first", "best removed first")

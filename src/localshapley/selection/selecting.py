@@ -13,8 +13,8 @@ import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.games import SupportGraph
-from localshapley.data.columns import count_of, n_rows_of
 from localshapley.data.folds import tested_rows
+from localshapley.data.side_columns import count_of, n_rows_of
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.errors import InvalidArgumentError
@@ -22,11 +22,11 @@ from localshapley.formatting import counted
 from localshapley.models.dispatch import FIXED_FOREST
 from localshapley.models.fixed_trees import Fixed
 from localshapley.notes import Note
-from localshapley.parameters import documented
+from localshapley.parameter_docs import documented
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.build import build_problem
 from localshapley.problem.support_search import of_all_rows
-from localshapley.question import Question, Table
+from localshapley.question import Question, TableInput
 from localshapley.runtime.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.selection.chosen_rows import Chosen, Pruning, Selection
@@ -110,7 +110,7 @@ def select(
     >>> len(chosen.index), chosen.n_gained <= 12
     (12, True)
     """
-    return _select(Question.of(Table, locals()), n)
+    return _select(Question.of(TableInput, locals()), n)
 
 
 @documented
@@ -164,11 +164,11 @@ def prune(
     >>> pruned.n_free >= pruned.n_best > 0
     True
     """
-    return _prune(Question.of(Table, locals()), n)
+    return _prune(Question.of(TableInput, locals()), n)
 
 
 @contextmanager
-def _begun(question: Question[Table], n: float | None) -> Iterator[tuple[Walk, int]]:
+def _begun(question: Question[TableInput], n: float | None) -> Iterator[tuple[Walk, int]]:
     """Check the arguments and find the games; gives a walk that has not moved, and the number of rows wanted."""
     data, limits, model = question.data, question.limits, question.model
     if isinstance(model, Fixed) or (isinstance(model, str) and model == FIXED_FOREST):
@@ -199,14 +199,18 @@ def _begun(question: Question[Table], n: float | None) -> Iterator[tuple[Walk, i
 
 
 def _comparison(
-    question: Question[Table], walk: Walk, answer: Callable[[Question[Table], float | None], Chosen], *, removed: bool
+    question: Question[TableInput],
+    walk: Walk,
+    answer: Callable[[Question[TableInput], float | None], Chosen],
+    *,
+    removed: bool,
 ) -> Callable[..., Comparison]:
     """What compares the answer to a question, asked of parts of its data, with random rows."""
     data, folds = question.data, walk.problem.folds
     cv = data.cv if folds is None or hasattr(data.cv, "split") else len(folds)
 
     def choose(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, n: float | None) -> Ints:
-        part = Table(X=X, y=y, X_test=X_test, y_test=y_test, cv=cv)
+        part = TableInput(X=X, y=y, X_test=X_test, y_test=y_test, cv=cv)
         quiet = replace(question.limits, progress=False)
         return answer(replace(question, data=part, limits=quiet, store=None), n).order
 
@@ -221,7 +225,7 @@ def _graph_of(problem: RowsProblem, found: list[list[Indices]]) -> SupportGraph:
     return SupportGraph(of_all_rows(found, folds), n_rows, sources=tested_rows(folds))
 
 
-def _select(question: Question[Table], n: float | None) -> Selection:
+def _select(question: Question[TableInput], n: float | None) -> Selection:
     """Rows by gain, then the others."""
     with _begun(question, n) as (walk, count):
         worth, start, others = _climbed(walk, count, question.limits.seed)
@@ -232,7 +236,7 @@ def _select(question: Question[Table], n: float | None) -> Selection:
     return Selection(**_described(walk, worth), order=order, gains=gains, stderr=stderr, start=start, compare=by)
 
 
-def _prune(question: Question[Table], n: float | None) -> Pruning:
+def _prune(question: Question[TableInput], n: float | None) -> Pruning:
     """The same backwards, with what changes as rows go."""
     with _begun(question, n) as (walk, count):
         graph = walk.problem.graph

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints
-from localshapley.data.columns import count_of
+from localshapley.data.side_columns import count_of
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.valuation import Valuation
 from localshapley.valuation.intervals import check_errors
-from localshapley.valuation.matching import in_order
 from localshapley.valuation.row_names import by_value, check_valuation, column
+from localshapley.valuation.table_matching import in_order
 
 
 def select(

@@ -17,7 +17,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.search.nearest_rows import DEVICE
-from localshapley.supports.chunked import ChunkedMatrix
+from localshapley.supports.chunked_search import ChunkedMatrix
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.supports.base import Space, Support
-from localshapley.supports.chunked import ChunkedMatrix, nearest_rows
+from localshapley.supports.chunked_search import ChunkedMatrix, nearest_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,7 +144,7 @@ def _encoding(encoder: Any) -> Callable[[Any], Any]:
     """The function from rows to vectors."""
     torch = sys.modules.get("torch")  # if the encoder is a module, torch has been imported
     if torch is not None and isinstance(encoder, torch.nn.Module):
-        from localshapley.data.encoding import encode
+        from localshapley.data.network_embedding import encode
 
         return partial(encode, encoder)
     function: Callable[[Any], Any] = getattr(encoder, "transform", encoder)

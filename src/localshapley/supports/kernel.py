@@ -12,7 +12,7 @@ from localshapley.arrays import Indices
 from localshapley.data.moments import Moments
 from localshapley.runtime.argument_checks import check_number
 from localshapley.supports.base import Space, Support, check_finite
-from localshapley.supports.chunked import ChunkedMatrix, rows_within
+from localshapley.supports.chunked_search import ChunkedMatrix, rows_within
 
 
 @dataclass(frozen=True, repr=False)

@@ -15,7 +15,7 @@ from localshapley.errors import unknown_name
 from localshapley.runtime.argument_checks import check_number, check_whole
 from localshapley.search.approximate import roughly_nearest_rows
 from localshapley.supports.base import Space, Support, Supports, check_finite
-from localshapley.supports.chunked import ChunkedMatrix, nearest_rows, rows_within
+from localshapley.supports.chunked_search import ChunkedMatrix, nearest_rows, rows_within
 
 
 @dataclass(frozen=True, repr=False)

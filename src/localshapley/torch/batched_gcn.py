@@ -11,7 +11,7 @@ from torch.nn.functional import embedding_bag
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.errors import TrainingError
-from localshapley.kernels.receptive import ClosedGraph, Csr, Field, learnt_features, seen_features, transpose, walk
+from localshapley.kernels.receptive import Csr, Field, PropagationGraph, learnt_features, seen_features, transpose, walk
 from localshapley.runtime.process_settings import caught_warnings
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class GraphNetworkBatch:
     Parameters
     ----------
     model : GCN, GraphSAGE or GIN
-    graph : ClosedGraph
+    graph : PropagationGraph
     n_classes : int
     seed : int
         Decides the initial weights; the same on every device.
@@ -43,7 +43,7 @@ class GraphNetworkBatch:
 
     apart = False
 
-    def __init__(self, model: GraphModel, graph: ClosedGraph, n_classes: int, seed: int, device: str) -> None:
+    def __init__(self, model: GraphModel, graph: PropagationGraph, n_classes: int, seed: int, device: str) -> None:
         self._model, self._graph, self._device = model, graph, torch.device(device)
         n_features = graph.n_features // graph.n_blocks
         first, second = initial_weights(n_features, model.hidden, n_classes, seed, graph.n_blocks)
@@ -161,13 +161,15 @@ class GraphNetworkBatch:
     def _adam(self, *weights: Tensor) -> torch.optim.Adam:
         return torch.optim.Adam(weights, lr=self._model.lr, weight_decay=self._model.weight_decay, fused=True)
 
-    def _both_ways(self, matrix: Csr, n_columns: int) -> tuple[Tensor | Bags, Tensor | Bags]:
+    def _both_ways(
+        self, matrix: Csr, n_columns: int
+    ) -> tuple[Tensor | EmbeddingBagProduct, Tensor | EmbeddingBagProduct]:
         """A sparse matrix and its transpose."""
         return self._sparse(matrix, n_columns), self._sparse(transpose(matrix, n_columns), len(matrix.indptr) - 1)
 
-    def _sparse(self, matrix: Csr, n_columns: int) -> Tensor | Bags:
+    def _sparse(self, matrix: Csr, n_columns: int) -> Tensor | EmbeddingBagProduct:
         if self._device.type == "cpu":
-            return Bags(matrix)
+            return EmbeddingBagProduct(matrix)
         return torch.sparse_csr_tensor(
             self._tensor(matrix.indptr.astype(np.int32)),
             self._tensor(matrix.indices.astype(np.int32)),
@@ -180,7 +182,7 @@ class GraphNetworkBatch:
         return torch.from_numpy(array).to(self._device)
 
 
-class Bags:
+class EmbeddingBagProduct:
     """A sparse matrix to multiply with on a CPU: rows as bags of an embedding, much faster than PyTorch's own."""
 
     def __init__(self, matrix: Csr) -> None:

@@ -370,7 +370,7 @@ class BeforeLast(nn.Module):
         return seen[-1]
 
 
-class Logarithm(nn.Module):
+class LogProbabilities(nn.Module):
     """The logarithm of probabilities, kept finite."""
 
     def forward(self, probabilities: Tensor) -> Tensor:

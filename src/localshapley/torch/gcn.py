@@ -189,7 +189,7 @@ def _networks(model: GraphModel, graph: Any, n_classes: int, seed: int, device: 
 
 def _graph(model: GraphModel, data: NodeData, graph: str) -> Any:
     """The graph as the kernel takes it."""
-    from localshapley.kernels.receptive import MIXINGS, ClosedGraph, Csr
+    from localshapley.kernels.receptive import MIXINGS, Csr, PropagationGraph
 
     n_nodes = data.edges.shape[0]
     closed = sparse.csr_array(data.edges + sparse.eye_array(n_nodes, format="csr"))
@@ -197,7 +197,7 @@ def _graph(model: GraphModel, data: NodeData, graph: str) -> Any:
     n_next = np.diff(closed.indptr).astype(np.int64)
     there = np.full(n_nodes, graph == "full")
     there[data.test] = True
-    return ClosedGraph(
+    return PropagationGraph(
         closed.indptr.astype(np.int64),
         closed.indices.astype(np.int32),
         there,

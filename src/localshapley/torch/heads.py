@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state, valida
 
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
-from localshapley.data.encoding import encode
+from localshapley.data.network_embedding import encode
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.task import Task

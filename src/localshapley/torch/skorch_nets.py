@@ -95,6 +95,6 @@ def _with_logarithm(module: Any) -> Any:
     """A module that gives logarithms of probabilities, which are logits, as skorch takes them for this loss."""
     from torch import nn
 
-    from localshapley.torch.batched_networks import Logarithm
+    from localshapley.torch.batched_networks import LogProbabilities
 
-    return nn.Sequential(module, Logarithm())
+    return nn.Sequential(module, LogProbabilities())

@@ -4,8 +4,8 @@ from localshapley.data.row_digests import Digests
 from localshapley.engine.executor import Cost
 from localshapley.engine.run_result import FinalEstimate, History
 from localshapley.models.skill import Skill
-from localshapley.problem.players import Origin, Players
-from localshapley.valuation.facts import Facts, GameCounts, Record
+from localshapley.problem.players import GameDigests, Players
+from localshapley.valuation.facts import Facts, GameCounts, Provenance
 from localshapley.valuation.result import Valuation, load
 
 __all__ = [
@@ -14,10 +14,10 @@ __all__ = [
     "Facts",
     "FinalEstimate",
     "GameCounts",
+    "GameDigests",
     "History",
-    "Origin",
     "Players",
-    "Record",
+    "Provenance",
     "Skill",
     "Valuation",
     "load",

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.data.columns import tables
+from localshapley.data.side_columns import tables
 from localshapley.errors import InvalidArgumentError
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.search.distances import distances
 from localshapley.valuation import Valuation
-from localshapley.valuation.matching import rows_and_labels
 from localshapley.valuation.row_names import ids_of, influences
+from localshapley.valuation.table_matching import rows_and_labels
 
 
 def explain(

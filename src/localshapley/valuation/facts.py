@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localshapley.arrays import Ints
-from localshapley.coalitions.subsets import Levels
+from localshapley.coalitions.subsets import TrainingCounts
 from localshapley.models.skill import Skill
 
 
@@ -19,13 +19,13 @@ class GameCounts:
     ----------
     support_sizes : array of shape (n_tests,)
     n_tests : array of shape (n_rows,)
-    levels : Levels or None
+    levels : TrainingCounts or None
         Trainings of the paper's four levels, if they were counted.
     """
 
     support_sizes: Ints
     n_tests: Ints
-    levels: Levels | None = None
+    levels: TrainingCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Record:
+class Provenance:
     """How a valuation was made; nothing of it is part of the values, which the same call gives again, bit for bit.
 
     Attributes

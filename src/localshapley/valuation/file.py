@@ -18,7 +18,7 @@ import numpy as np
 
 from localshapley.arrays import Singles
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, warn
-from localshapley.valuation.reading import COLUMNS, FORMAT, fields_of
+from localshapley.valuation.parquet_fields import COLUMNS, FORMAT, fields_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

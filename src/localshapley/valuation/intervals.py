@@ -9,12 +9,12 @@ import numpy as np
 from scipy.stats import t as student
 
 from localshapley.arrays import AnyArray, Floats, Singles, relative
-from localshapley.coalitions.jackknife_blocks import HARDLY, credibility, missing, squares
+from localshapley.coalitions.random_groups import HARDLY, credibility, missing, squares
 from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.formatting import kinds
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_number, check_whole
-from localshapley.sampling.ranking import Doubt, Ranking
+from localshapley.sampling.ranking import ErrorModel, Ranking
 from localshapley.valuation.row_names import by_value
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranking:
     values = -v.values if best else v.values
     order = by_value(v, best_first=best)  # a shuffled table gets the same probabilities
     draws, tests, seeds = (None if c is None else c[order] for c in (v.spread, v.spread_tests, v.spread_seed))
-    found = Doubt.of(values[order], v.stderr[order], draws=draws, tests=tests, seeds=seeds).lowest(int(k), level)
+    found = ErrorModel.of(values[order], v.stderr[order], draws=draws, tests=tests, seeds=seeds).lowest(int(k), level)
     probability = np.empty_like(found.probability)
     probability[order] = found.probability
     unknown = f"{_not_known(v)}: with others the order may differ." if _not_known(v) else ""

@@ -16,8 +16,8 @@ from localshapley.formatting import kinds, shortened, with_row
 from localshapley.models.skill import INTERVAL
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.runtime.progress import in_notebook
-from localshapley.valuation.matching import in_order
 from localshapley.valuation.row_names import by_value, column, ids_of, influences
+from localshapley.valuation.table_matching import in_order
 
 if TYPE_CHECKING:
     from localshapley.selection.learning_curves import Curves

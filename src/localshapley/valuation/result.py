@@ -11,8 +11,8 @@ from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Singles, relative
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.jackknife_blocks import squares
-from localshapley.coalitions.subsets import Levels, count_levels
+from localshapley.coalitions.random_groups import squares
+from localshapley.coalitions.subsets import TrainingCounts, count_levels
 from localshapley.data.row_digests import Digests
 from localshapley.engine.executor import Cost
 from localshapley.engine.run_result import FinalEstimate, History, check_lengths
@@ -21,15 +21,15 @@ from localshapley.formatting import kinds, printable
 from localshapley.io.tables import index_as_columns
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of, notes_of, plain
-from localshapley.problem.players import Origin, Players
+from localshapley.problem.players import GameDigests, Players
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.sampling.ranking import Ranking
-from localshapley.valuation.facts import Facts, GameCounts, Record
+from localshapley.valuation.facts import Facts, GameCounts, Provenance
 from localshapley.valuation.file import read, save
 from localshapley.valuation.intervals import beyond_doubt, in_words, interval, ranked, summary
-from localshapley.valuation.matching import rows_and_labels
+from localshapley.valuation.row_coverage import over_all_rows
 from localshapley.valuation.row_names import by_value, companions
-from localshapley.valuation.sparse import over_all_rows
+from localshapley.valuation.table_matching import rows_and_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,9 +61,9 @@ class Valuation:
         The rounds of a sampled run.
     games : SupportGraph or None
         The games that were played; not kept in a file, and not listed for `models.Fixed` if nobody asked for them.
-    origin : Origin or None
+    origin : GameDigests or None
         What `update` needs to know; kept along with `per_test`.
-    record : Record or None
+    record : Provenance or None
         How it was made: version, date, seed, limits and call; None for a valuation that no function of this package
         made, and in files of earlier versions.
     """
@@ -77,8 +77,8 @@ class Valuation:
     notes: list[Note] = field(default_factory=list)
     history: History | None = None
     games: SupportGraph | None = None
-    origin: Origin | None = None
-    record: Record | None = None
+    origin: GameDigests | None = None
+    record: Provenance | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stopped", note_of(self.stopped))
@@ -175,7 +175,7 @@ class Valuation:
         return self.counts.support_sizes
 
     @property
-    def levels(self) -> Levels | None:
+    def levels(self) -> TrainingCounts | None:
         """Trainings of the paper's four levels on these games; counted when first asked for, and kept."""
         if self.counts.levels is None and self.games is not None:
             object.__setattr__(self, "counts", replace(self.counts, levels=count_levels(self.games)))

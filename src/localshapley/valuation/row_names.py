@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from localshapley.arrays import AnyArray, Floats, Ints, rounded
-from localshapley.data.columns import entries_of
 from localshapley.data.indexes import check_order, index_of, places_of
+from localshapley.data.side_columns import entries_of
 from localshapley.errors import InvalidArgumentError, warn
 
 if TYPE_CHECKING:

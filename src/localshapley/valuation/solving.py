@@ -11,7 +11,7 @@ from localshapley.errors import warn
 from localshapley.methods import Limits
 from localshapley.notes import Note, notes_of
 from localshapley.problem.base import Problem
-from localshapley.problem.players import Origin
+from localshapley.problem.players import GameDigests
 from localshapley.stopping import Rule
 from localshapley.valuation.facts import Facts, GameCounts
 from localshapley.valuation.intervals import errors_against
@@ -22,7 +22,7 @@ def solve(
     problem: Problem,
     limits: Limits,
     store: StoreSetting = None,
-    origin: Origin | None = None,
+    origin: GameDigests | None = None,
     kept: KeptValues | None = None,
 ) -> Valuation:
     """Play the games of a problem, with a store if there is one, and make the result; kept values are not played."""
@@ -40,7 +40,7 @@ def solve(
 
 
 def valuation_of(
-    run: RunResult, problem: Problem, rule: Rule | None, notes: list[Note], origin: Origin | None = None
+    run: RunResult, problem: Problem, rule: Rule | None, notes: list[Note], origin: GameDigests | None = None
 ) -> Valuation:
     """Return the result of a run, with the description of the problem."""
     if run.counts.silent >= max(run.cost.draws - run.graph.n_tests, 1):  # all but those without any row
@@ -70,7 +70,7 @@ def valuation_of(
     )
 
 
-def _with_errors(origin: Origin | None, run: RunResult) -> Origin | None:
+def _with_errors(origin: GameDigests | None, run: RunResult) -> GameDigests | None:
     """What was valued, with the errors of what was sampled."""
     if origin is None or run.halves is None:
         return origin

@@ -22,11 +22,11 @@ NAMES = (
     "cost",
     "support_sizes",
 )
-"""The files of this folder in the order of the page; `row_table.py` has the class `RowTable`, and so on."""
+"""The files of this folder in the order of the page; `row_table.py` has the class `RowTableSection`, and so on."""
 
 
 def _make(name: str) -> Section:
-    section: Section = getattr(import_module(f"{__name__}.{name}"), name.title().replace("_", ""))()
+    section: Section = getattr(import_module(f"{__name__}.{name}"), f"{name.title().replace('_', '')}Section")()
     return section
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 from markupsafe import Markup
 
-from localshapley.coalitions.subsets import Levels
+from localshapley.coalitions.subsets import TrainingCounts
 from localshapley.locality import LocalityGap
 from localshapley.report.html_tables import Table
 from localshapley.report.row_details import Rows
@@ -117,7 +117,7 @@ class Context:
     """
 
     rows: Rows
-    levels: Levels | None = None
+    levels: TrainingCounts | None = None
     suspects: LabelErrors | None = None
     mending: Mending | None = None
     copies: Copies | None = None

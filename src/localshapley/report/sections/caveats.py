@@ -15,7 +15,7 @@ FEW_TESTS = 50
 """Below this many test rows the page warns that others may rank the rows differently."""
 
 
-class Caveats(Section):
+class CaveatsSection(Section):
     """The limits of the method, as far as they apply to this run."""
 
     id = "limits"

@@ -17,7 +17,7 @@ MAX_CLASSES = 30
 QUANTILES = {"10th percentile": 0.1, "median": 0.5, "90th percentile": 0.9}
 
 
-class Classes(Section):
+class ClassesSection(Section):
     """What the rows of each class are worth, the largest classes first."""
 
     id = "classes"

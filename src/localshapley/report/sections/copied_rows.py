@@ -12,7 +12,7 @@ from localshapley.report.sections.base import Context, Section
 MAX_ROWS = 500
 
 
-class CopiedRows(Section):
+class CopiedRowsSection(Section):
     """What `audit.copies` found, if it found anything."""
 
     id = "copies"

@@ -7,18 +7,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from localshapley.coalitions.subsets import Levels
+from localshapley.coalitions.subsets import TrainingCounts
 from localshapley.formatting import counted, duration
 from localshapley.report import charts
 from localshapley.report.html_tables import Table, as_table, number_column, text_column
 from localshapley.report.sections.base import Context, Section
-from localshapley.valuation import Cost as RunCost
+from localshapley.valuation import Cost
 
 Line = tuple[str, str, float]
 """Name, number in words, and length of a bar."""
 
 
-class Cost(Section):
+class CostSection(Section):
     """Trainings of this run beside those of the alternatives, and what was reused."""
 
     id = "cost"
@@ -52,7 +52,7 @@ class Cost(Section):
         return drawn
 
 
-def _levels(levels: Levels, trainings: int) -> list[Line]:
+def _levels(levels: TrainingCounts, trainings: int) -> list[Line]:
     """Trainings at each level; bars are on a logarithmic scale."""
     counts = [
         ("Global Shapley", levels.global_),
@@ -64,7 +64,7 @@ def _levels(levels: Levels, trainings: int) -> list[Line]:
     return [(name, counted(n, "training"), log10(n) if n else 0.0) for name, n in counts]
 
 
-def _growth(levels: Levels) -> Table:
+def _growth(levels: TrainingCounts) -> Table:
     """How the number of distinct subsets grows with the test rows."""
     each = [f"{count / t:,.1f}" if count < 10**6 else counted(count // t, "subset") for t, count in levels.growth]
     return as_table(
@@ -76,7 +76,7 @@ def _growth(levels: Levels) -> Table:
     )
 
 
-def _reuse(cost: RunCost) -> list[Line]:
+def _reuse(cost: Cost) -> list[Line]:
     """How many coalitions were scored, and how many of these were trained."""
     counts = [
         ("Scored", cost.draws),

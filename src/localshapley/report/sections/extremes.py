@@ -16,7 +16,7 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.valuation.row_names import by_value
 
 
-class Extremes(Section):
+class ExtremesSection(Section):
     """The best and the worst rows: a ranking with intervals, and what the rows look like."""
 
     id = "extremes"

@@ -20,7 +20,7 @@ from localshapley.valuation.intervals import counted_sure, n_sure
 MAX_CLASSES = 30
 
 
-class Findings(Section):
+class FindingsSection(Section):
     """The suspects by class, how good the model is, what mending labels would bring, and cautions."""
 
     id = "findings"

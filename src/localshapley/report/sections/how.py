@@ -9,10 +9,10 @@ import numpy as np
 from localshapley.arrays import Floats, Ints
 from localshapley.formatting import duration, kinds
 from localshapley.report.sections.base import Context, Section
-from localshapley.valuation import Record, Valuation
+from localshapley.valuation import Provenance, Valuation
 
 
-class How(Section):
+class HowSection(Section):
     """Facts about the run, the preparation of the columns, and notes."""
 
     id = "how"
@@ -51,7 +51,7 @@ def _facts(v: Valuation) -> dict[str, str]:
     }
 
 
-def _record(record: Record | None) -> dict[str, str]:
+def _record(record: Provenance | None) -> dict[str, str]:
     """How the values were made, for who wants to make them again."""
     if record is None:
         return {}

@@ -16,7 +16,7 @@ MAX_DOTS = 200
 """Maximum number of rows in the chart of local and global values."""
 
 
-class Locality(Section):
+class LocalitySection(Section):
     """The verdict of `locality_gap` in words, and local values beside global ones."""
 
     id = "locality"

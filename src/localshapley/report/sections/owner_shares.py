@@ -24,7 +24,7 @@ COLUMNS = {
 }
 
 
-class OwnerShares(Section):
+class OwnerSharesSection(Section):
     """What `tasks.owners` found, or what owners are worth that were valued as a whole."""
 
     id = "owners"

@@ -12,7 +12,7 @@ from localshapley.report.html_tables import Table, as_table, cells_of, number_co
 from localshapley.report.sections.base import Context, Section
 
 
-class RemovalCurves(Section):
+class RemovalCurvesSection(Section):
     """The selection curves of `tasks.curves`."""
 
     id = "curves"

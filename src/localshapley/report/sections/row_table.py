@@ -18,7 +18,7 @@ MAX_PIXELS = 250_000
 """Maximum number of pixels of all images; if there are more, the table has no images."""
 
 
-class RowTable(Section):
+class RowTableSection(Section):
     """The table of all rows, lowest value first."""
 
     id = "rows"

@@ -13,7 +13,7 @@ from localshapley.report.html_tables import Table
 from localshapley.report.sections.base import Context, Section
 
 
-class SupportSizes(Section):
+class SupportSizesSection(Section):
     """Histograms of both; words, if all counts would be in one bar."""
 
     id = "supports"

@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from localshapley.audit.apply_decisions import WORDS
-from localshapley.report.bench import make_bench
 from localshapley.report.html_tables import (
     Column,
     Table,
@@ -25,6 +24,7 @@ from localshapley.report.html_tables import (
 )
 from localshapley.report.row_details import Rows
 from localshapley.report.sections.base import Context, Section
+from localshapley.report.suspect_review import make_bench
 
 MAX_ROWS = 500
 FEW = 30
@@ -33,7 +33,7 @@ EVIDENCE = ("p wrong", "suspicion", "agreement", "value", "std. error", "owner")
 """Columns that speak for or against a suspect, where they are there."""
 
 
-class SuspectList(Section):
+class SuspectListSection(Section):
     """What `audit.label_errors` found, the most suspicious first."""
 
     id = "suspects"

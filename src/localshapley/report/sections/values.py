@@ -14,7 +14,7 @@ from localshapley.report.sections.base import Context, Section
 from localshapley.valuation.intervals import n_sure
 
 
-class Values(Section):
+class ValuesSection(Section):
     """A histogram of all values."""
 
     id = "values"

@@ -26,18 +26,18 @@ from localshapley.sampling.round_sample import RoundSample
 from localshapley.sampling.tuning import Tuning
 
 if TYPE_CHECKING:
-    from localshapley.kernels.curves import Curves
+    from localshapley.kernels.link_curves import Curves
     from localshapley.kernels.surrogate import Pairs
 
 SLOPES = 0.7, 4.0
 """Within which the slope of a sum with its curve counts where it is straightened: flatter, it would stretch noise."""
 
-Parts: TypeAlias = list[tuple[int, int]]
+GameRanges: TypeAlias = list[tuple[int, int]]
 """Games, from a first one up to another, that are worked on together."""
 
 
 @dataclass(frozen=True)
-class Bending:
+class LinkCurves:
     """Curves for the games of a round, by fold.
 
     Parameters
@@ -61,7 +61,7 @@ class Bending:
     lines: Floats
     fitted: tuple[Floats, Floats]
     tuning: Tuning
-    parts: Parts
+    parts: GameRanges
 
     def subtract(self, left: Floats, games: AnyArray) -> tuple[Floats, Floats, Curves]:
         """Subtract curves from what surrogates left.
@@ -76,7 +76,7 @@ class Bending:
         games : array of shape (n_games,)
             Which games may have a curve, as flags.
         """
-        from localshapley.kernels.curves import bend_games
+        from localshapley.kernels.link_curves import bend_games
 
         chosen, graph = games & self._has_enough(), self.drawn.collection.graph
         if not chosen.any():
@@ -98,7 +98,7 @@ class Bending:
 
     def fit(self, left: Floats, games: AnyArray) -> Curves:
         """Curves of some games for each fold, each shrunk towards what the fold's have in common."""
-        from localshapley.kernels.curves import N_CURVES, N_POWERS, add_products
+        from localshapley.kernels.link_curves import N_CURVES, N_POWERS, add_products
 
         ordered, shape = self.ordered, (len(left), len(games))
         middle, unit = np.zeros((2, *shape))
@@ -124,7 +124,7 @@ class Bending:
         Of the straight part they are known. Of the bent parts they are means along orders, which are also gone
         backwards.
         """
-        from localshapley.kernels.curves import go_along_orders
+        from localshapley.kernels.link_curves import go_along_orders
 
         graph, strata, (_, effects) = self.drawn.collection.graph, self.drawn.strata, self.fitted
         line, at_sizes = self._at_sizes(curves)
@@ -142,7 +142,7 @@ class Bending:
 
     def _at_sizes(self, curves: Curves) -> tuple[Floats, Floats]:
         """At each size of each game, the straight part's height, and the rest, as `kernels.curves.Way` has it."""
-        from localshapley.kernels.curves import GENTLE, STEEP
+        from localshapley.kernels.link_curves import GENTLE, STEEP
 
         game, s = self.drawn.strata.game, self.drawn.strata.position
         middle, unit, height = curves
@@ -167,12 +167,14 @@ class Bending:
 
 def no_curves(n_games: int) -> Curves:
     """Curves of games that have none."""
-    from localshapley.kernels.curves import N_CURVES, N_POWERS
+    from localshapley.kernels.link_curves import N_CURVES, N_POWERS
 
     return np.zeros((1, n_games)), np.zeros((1, n_games)), np.zeros((1, n_games, N_CURVES, N_POWERS))
 
 
-def straightened(curves: Curves, pairs: Pairs, sums: Floats, scores: Floats, parts: Parts) -> tuple[Floats, Floats]:
+def straightened(
+    curves: Curves, pairs: Pairs, sums: Floats, scores: Floats, parts: GameRanges
+) -> tuple[Floats, Floats]:
     """What is to be added to scores, and the weights, for sums that are fitted as if there were no curve.
 
     Parameters
@@ -184,7 +186,7 @@ def straightened(curves: Curves, pairs: Pairs, sums: Floats, scores: Floats, par
         What the surrogates of the round before say, without curves, and what was found.
     parts : list of tuples
     """
-    from localshapley.kernels.curves import bend_games
+    from localshapley.kernels.link_curves import bend_games
 
     indptr, shift, weight = pairs[0], np.zeros_like(scores), pairs[3].copy()
     if not curves[1].any():
@@ -207,7 +209,7 @@ def straightened(curves: Curves, pairs: Pairs, sums: Floats, scores: Floats, par
 
 def _ridge_fit(sums: Floats, ridge: float, prior: Floats | float) -> Floats:
     """Coefficients of curves, as columns, from the sums that `kernels.curves.Products` has, and a prior mean."""
-    from localshapley.kernels.curves import N_CURVES, N_POWERS
+    from localshapley.kernels.link_curves import N_CURVES, N_POWERS
 
     shape, powers, n = sums.shape[:-2], np.arange(N_POWERS), N_CURVES * N_POWERS
     targets = sums[..., :N_POWERS].reshape(*shape, n, 1)

@@ -22,14 +22,14 @@ MANY_WORDS = 3
 """A column is free text if half of its cells have so many words at least."""
 
 
-class Directions(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LatentSemantics(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The directions in which the words of texts differ most, rare words counting more than frequent ones.
 
     Words are weighted by how few texts have them, and the largest singular directions are kept (latent semantic
     analysis), at one scale for all, so that weak ones stay weak.
     """
 
-    def fit(self, texts: Any, y: Any = None) -> Directions:
+    def fit(self, texts: Any, y: Any = None) -> LatentSemantics:
         """Learn the words and the directions."""
         self.counter_ = counter(len(texts)).fit(texts)
         weights = self.counter_.transform(texts)

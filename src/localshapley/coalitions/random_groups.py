@@ -19,7 +19,7 @@ HARDLY = 0.5
 """An error of the draws that is at most half of that of the test rows adds no more than an eighth to it."""
 
 
-class JackknifeBlocks:
+class RandomGroups:
     """Test rows, dealt at random to bundles of about the same size.
 
     Parameters

@@ -16,7 +16,7 @@ from localshapley import __version__
 from localshapley.methods import find_method
 from localshapley.methods.limits import DEFAULT_TOL
 from localshapley.models.estimator_checks import on_one_line
-from localshapley.valuation.facts import Record
+from localshapley.valuation.facts import Provenance
 
 if TYPE_CHECKING:
     from localshapley.valuation import Valuation
@@ -41,7 +41,7 @@ def recorded(function: Callable[P, Valuation]) -> Callable[P, Valuation]:
         given = signature.bind(*args, **kwargs)
         given.apply_defaults()
         arguments = given.arguments | _default_target(given.arguments)
-        record = Record(
+        record = Provenance(
             version=__version__,
             date=datetime.now(UTC).isoformat(timespec="seconds"),
             call=f"{function.__name__}({', '.join(_words(signature, arguments))})",

@@ -23,7 +23,7 @@ RIDGE = 0.1
 
 
 @dataclass(frozen=True)
-class SharedGames:
+class GroupValues:
     """A round of sampling, of which games with several test rows are taken apart.
 
     Attributes

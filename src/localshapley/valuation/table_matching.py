@@ -10,10 +10,10 @@ import pandas as pd
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints, Masks
-from localshapley.data.columns import entries_of
 from localshapley.data.indexes import check_order, is_default
 from localshapley.data.row_digests import digest_labels
 from localshapley.data.rows import known_table
+from localshapley.data.side_columns import entries_of
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.formatting import counted
 from localshapley.valuation.row_names import by_index

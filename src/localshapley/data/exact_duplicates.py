@@ -25,7 +25,7 @@ CHANCE = 0.5
 
 
 @dataclass(frozen=True)
-class AsGiven:
+class OriginalTables:
     """Rows as they were before they were prepared for a model: these are compared, for preparation leaves columns out.
 
     Attributes
@@ -41,11 +41,11 @@ class AsGiven:
     columns: str
 
 
-_AS_GIVEN: ContextVar[AsGiven | None] = ContextVar("rows as they were given", default=None)
+_AS_GIVEN: ContextVar[OriginalTables | None] = ContextVar("rows as they were given", default=None)
 
 
 @contextmanager
-def comparing(given: AsGiven) -> Iterator[None]:
+def comparing(given: OriginalTables) -> Iterator[None]:
     """Compare these rows in place of those that models get."""
     token = _AS_GIVEN.set(given)
     try:

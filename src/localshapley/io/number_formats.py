@@ -47,7 +47,7 @@ MAX_UNITS = 3
 
 
 @dataclass(frozen=True)
-class Spelling:
+class NumberFormat:
     """One way to write numbers.
 
     Attributes
@@ -68,14 +68,14 @@ class Spelling:
     is_yes_or_no: bool = False
 
 
-def spellings_of(column: pd.Series) -> list[Spelling]:
+def spellings_of(column: pd.Series) -> list[NumberFormat]:
     """The ways in which all cells of a column can be read as numbers, the likeliest first; none for words."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return []
     if pd.api.types.is_bool_dtype(column):
         return [_yes_or_no("true", "false")]
     if _are_moments(column):
-        return [Spelling("", _read_iso_dates)]
+        return [NumberFormat("", _read_iso_dates)]
     if pd.api.types.is_numeric_dtype(column):
         return _like_numbers(column)
     texts = texts_of(column).drop_duplicates()
@@ -83,13 +83,13 @@ def spellings_of(column: pd.Series) -> list[Spelling]:
     return [way for way in likely if _reads(way, texts)]
 
 
-def number_spellings(column: pd.Series) -> list[Spelling]:
+def number_spellings(column: pd.Series) -> list[NumberFormat]:
     """The ways in which all texts of a column can be read as amounts: neither yes and no nor dates."""
     texts = texts_of(column).drop_duplicates()
     return [way for way in _ways(texts, has_commas(column)) if _reads(way, texts)]
 
 
-def _reads(way: Spelling, texts: pd.Series) -> bool:
+def _reads(way: NumberFormat, texts: pd.Series) -> bool:
     """Whether all texts are written in a way; most that are not show it in the first of them."""
     return not any(np.isnan(way.read(part)).any() for part in (texts[:FIRST_TEXTS], texts))
 
@@ -104,7 +104,7 @@ def texts_of(column: pd.Series) -> pd.Series:
     return column.dropna().astype(str).str.strip()
 
 
-def read_numbers(column: pd.Series, ways: list[Spelling]) -> tuple[Floats, pd.Series]:
+def read_numbers(column: pd.Series, ways: list[NumberFormat]) -> tuple[Floats, pd.Series]:
     """A column as floats, by the first way that fits all its cells, and the texts that the likeliest cannot read."""
     if pd.api.types.is_numeric_dtype(column):  # and True and False
         return np.asarray(column.astype("float64"), dtype=np.float64), pd.Series(dtype=object)
@@ -170,7 +170,7 @@ def spelt_alike(words: AnyArray) -> list[str]:
     return next((group for group in groups.values() if len(group) > 1), [])
 
 
-def _like_numbers(column: pd.Series) -> list[Spelling]:
+def _like_numbers(column: pd.Series) -> list[NumberFormat]:
     """How texts may be written beside a column that was read as numbers: whole ones do not tell the decimal mark."""
     ways = [_marked(*marks) for marks in MARKS]
     if has_commas(column):
@@ -179,7 +179,7 @@ def _like_numbers(column: pd.Series) -> list[Spelling]:
     return [PLAIN, *(ways if bool((numbers % 1 == 0).all()) else ways[:-1])]
 
 
-def _ways(texts: pd.Series, commas: bool) -> Iterator[Spelling]:
+def _ways(texts: pd.Series, commas: bool) -> Iterator[NumberFormat]:
     """The ways to write amounts: plain ones, and those with the currency and per cent signs that the texts have."""
     some = _sample(texts)
     per_cent = bool(some.str.endswith("%").mean() > MOSTLY)
@@ -191,7 +191,7 @@ def _ways(texts: pd.Series, commas: bool) -> Iterator[Spelling]:
             way = _marked(*marks, currency="".join(currencies), per_cent=per_cent)
             if np.isnan(way.read(some)).mean() < 0.5:  # else there is no need to look at all of them
                 money = bool(currencies)
-                yield Spelling(_in_words(texts, *marks, money, per_cent, commas), way.read, money or per_cent)
+                yield NumberFormat(_in_words(texts, *marks, money, per_cent, commas), way.read, money or per_cent)
     if commas:
         yield PLAIN
 
@@ -209,14 +209,14 @@ def _in_words(texts: pd.Series, thousands: str, decimal: str, money: bool, per_c
     return " and ".join(signs)
 
 
-def _marked(thousands: str, decimal: str, currency: str = "", per_cent: bool = False) -> Spelling:
+def _marked(thousands: str, decimal: str, currency: str = "", per_cent: bool = False) -> NumberFormat:
     """Numbers with these marks, and the currency before or behind some of them."""
     sign, end = re.escape(currency), r"\s*%" if per_cent else ""
     pattern = re.compile(
         rf"(?P<minus>[-+]?)\s*(?:{sign})?\s*(?P<inner>[-+]?)(?P<whole>\d+|[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+)"
         rf"(?:{decimal}(?P<rest>\d+))?\s*(?:{sign})?{end}"
     )
-    return Spelling("", partial(_read_marked, pattern))
+    return NumberFormat("", partial(_read_marked, pattern))
 
 
 def _read_marked(pattern: re.Pattern[str], texts: pd.Series) -> Floats:
@@ -233,15 +233,15 @@ def _read_plain(texts: pd.Series) -> Floats:
     return np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
 
 
-PLAIN = Spelling("", _read_plain)
+PLAIN = NumberFormat("", _read_plain)
 
 
-def _yes_or_no(yes: str, no: str) -> Spelling:
+def _yes_or_no(yes: str, no: str) -> NumberFormat:
     def read(texts: pd.Series) -> Floats:
         words = texts.str.casefold()
         return np.where(words == yes, 1.0, np.where(words == no, 0.0, np.nan))
 
-    return Spelling("yes or no", read, is_yes_or_no=True)
+    return NumberFormat("yes or no", read, is_yes_or_no=True)
 
 
 def _are_moments(column: pd.Series) -> bool:
@@ -257,17 +257,17 @@ def _in_days(column: pd.Series) -> Floats:
 EPOCH, SECONDS = pd.Timestamp(0, tz="UTC"), 86_400.0
 
 
-def _dates(texts: pd.Series) -> list[Spelling]:
+def _dates(texts: pd.Series) -> list[NumberFormat]:
     """How the dates among texts are written; nothing where day and month could be taken for each other."""
     if len(texts) and re.match(r"\d{1,2}[./]\d{1,2}[./]\d{4}", texts.iloc[0]):
         ways = [partial(_read_dates, day + time) for time, day in product(TIMES, DATES)]
         fitting = [read for read in ways if not np.isnan(read(texts)).any()]
-        return [Spelling("dates", read) for read in fitting] if len(fitting) == 1 else []
+        return [NumberFormat("dates", read) for read in fitting] if len(fitting) == 1 else []
     plain = YEAR_FIRST if len(texts) and re.match(r"\d{4}/", texts.iloc[0]) else WITH_MONTHS
     if len(texts) and re.match(r"\d{4}/\d|\d{1,2}[ -][^\W\d_]{3}|[^\W\d_]{3,9} \d", texts.iloc[0]):
         ways = [partial(_read_dates, day + time) for time, day in product(TIMES, plain)]
-        return [Spelling("dates", read) for read in ways if not np.isnan(read(texts)).any()][:1]
-    return [Spelling("dates", _read_iso_dates)]
+        return [NumberFormat("dates", read) for read in ways if not np.isnan(read(texts)).any()][:1]
+    return [NumberFormat("dates", _read_iso_dates)]
 
 
 def _read_dates(format: str, texts: pd.Series) -> Floats:

@@ -13,15 +13,15 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Ints, Singles, offsets, singles
-from localshapley.coalitions.subsets import Levels
+from localshapley.coalitions.subsets import TrainingCounts
 from localshapley.data.row_digests import Digests
 from localshapley.engine.executor import Cost
 from localshapley.engine.run_result import FinalEstimate, History
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of
-from localshapley.problem.players import UNITS, Origin, Players
+from localshapley.problem.players import UNITS, GameDigests, Players
 from localshapley.runtime.memory import check_memory
-from localshapley.valuation.facts import Facts, GameCounts, Record
+from localshapley.valuation.facts import Facts, GameCounts, Provenance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,7 @@ def _header(found: Any) -> dict[str, Any]:
     }
 
 
-def _record(found: Any) -> Record | None:
+def _record(found: Any) -> Provenance | None:
     """How the valuation was made; an earlier version did not write it."""
     if found is None:
         return None
@@ -169,7 +169,7 @@ def _record(found: Any) -> Record | None:
     _require(_are_texts(texts), "record", "texts by name", found)
     _require(seed is None or (isinstance(seed, int) and seed >= 0), "seed", "a whole number", seed)
     _require(isinstance(limits, dict) and _are_texts(list(limits.values())), "limits", "texts by name", limits)
-    return Record(found["version"], found["date"], found["call"], seed, limits)
+    return Provenance(found["version"], found["date"], found["call"], seed, limits)
 
 
 def _require(right: bool, name: str, what: str, got: Any) -> None:
@@ -211,13 +211,13 @@ def _cost(found: Any) -> Cost:
     return cost
 
 
-def _levels(found: Any) -> Levels:
+def _levels(found: Any) -> TrainingCounts:
     _require(isinstance(found, dict), "levels", "a list of counts by name", found)
     counts: dict[str, Any] = {name: _count(entry) for name, entry in found.items() if name != "growth"}
     growth: Any = found.get("growth")
     are_pairs = isinstance(growth, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in growth)
     _require(are_pairs, "growth", "a list of pairs", growth)
-    return Levels(**counts, growth=[(_count(one), _count(two)) for one, two in growth])
+    return TrainingCounts(**counts, growth=[(_count(one), _count(two)) for one, two in growth])
 
 
 def _count(text: Any) -> int:
@@ -321,12 +321,12 @@ def _history(table: pa.Table, meta: dict[bytes, bytes]) -> History | None:
     return History(trainings, values.T.copy(), stderr.T.copy())
 
 
-def _origin(table: pa.Table, meta: dict[bytes, bytes], n_rows: int, n_tests: int) -> Origin | None:
+def _origin(table: pa.Table, meta: dict[bytes, bytes], n_rows: int, n_tests: int) -> GameDigests | None:
     if b"localshapley.origin" not in meta:
         return None
     found = _json(meta, b"localshapley.origin")
     _require(_are_texts(found) and len(found) in (4, 6), "origin", "six texts", found)
-    origin = Origin.from_text(meta[b"localshapley.origin"])
+    origin = GameDigests.from_text(meta[b"localshapley.origin"])
     if (len(origin.rows), len(origin.tests), len(origin.nothing)) != (n_rows, n_tests, n_tests):
         raise ValueError("its origin has another number of rows")
     if len(origin.folds) not in (0, n_rows):

@@ -22,7 +22,7 @@ MOST_PLAYERS = 1024
 
 
 @dataclass(frozen=True)
-class AdditiveResiduals:
+class PooledVariance:
     """The residuals of a round, by player and size.
 
     Parameters

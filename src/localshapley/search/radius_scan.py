@@ -6,9 +6,9 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, order_by
 from localshapley.runtime.memory import check_memory
-from localshapley.search.best import EUCLIDEAN
 from localshapley.search.bounds import Arithmetic, UndecidedError, arithmetics
 from localshapley.search.distances import measure
+from localshapley.search.product_scan import EUCLIDEAN
 from localshapley.search.scan import at_least, chunks_of, multiplied, passing, scan
 
 CROWD = 1 / 16

@@ -13,7 +13,7 @@ from localshapley.audit.apply_decisions import COLUMNS, contents_text
 from localshapley.data.preparing import prepare
 from localshapley.data.row_digests import digest_cells
 from localshapley.errors import LocalShapleyError
-from localshapley.io.spelling import label_text
+from localshapley.io.number_formats import label_text
 from localshapley.report.html_tables import MAX_NUMBER, MAX_TEXT, each_once, number, size_of, text
 from localshapley.report.row_details import MAX_BYTES, MAX_FEATURES, Rows
 

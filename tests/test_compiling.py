@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from types import SimpleNamespace
 
 import numpy as np
@@ -129,6 +129,39 @@ class TestCompiler:
         _nrt_python.memsys_disable_stats()
         assert after.alloc - before.alloc == 2
         assert after.alloc - before.alloc == after.free - before.free
+
+
+EARLIER = """
+from typing import NamedTuple
+from localshapley.kernels.jit import kernel
+
+class Pair(NamedTuple):
+    a: float
+    b: float
+
+@kernel()
+def add(pair):
+    return pair.a + pair.b
+"""
+
+
+def test_code_kept_by_a_version_with_other_names_is_compiled_again(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def hits(text, pair):
+        """How often kept code is found by a process that meets the module first."""
+        (tmp_path / "updated.py").write_text(text)
+        monkeypatch.delitem(sys.modules, "updated", raising=False)
+        invalidate_caches()
+        module = import_module("updated")
+        assert module.add(getattr(module, pair)(1.0, 2.0)) == 3
+        return module.add.stats.cache_hits.total()
+
+    assert hits(EARLIER, "Pair") == 0
+    assert hits(EARLIER, "Pair") == 1
+    later = EARLIER.replace("Pair", "RenamedPair")
+    assert hits(later, "RenamedPair") == 0
+    assert hits(later, "RenamedPair") == 1
 
 
 def test_runs_and_trainers_name_kernels_that_there_are():

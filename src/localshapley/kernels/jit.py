@@ -11,6 +11,7 @@ the arrays are not counted.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -20,6 +21,9 @@ from localshapley.errors import warn
 from localshapley.kernels.compiler import KernelCompiler, PartCompiler
 
 _compile: Any = njit  # its stubs know only some of its options
+OF_ANOTHER_VERSION = AttributeError, ImportError
+"""What numba raises on kept code whose arguments have types that an update of the package renamed or moved: it reads
+their names before it sees that the code is old."""
 
 
 def kernel(**options: Any) -> Any:
@@ -28,7 +32,7 @@ def kernel(**options: Any) -> Any:
 
     def compiled(function: Any) -> Any:
         try:
-            return _kept_if_there_is_room(_compile(cache=True, **options)(function))
+            return _kept_where_possible(_compile(cache=True, **options)(function))
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
@@ -38,19 +42,25 @@ def kernel(**options: Any) -> Any:
     return compiled
 
 
-def _kept_if_there_is_room(compiled: Any) -> Any:
-    """The same kernel, which is not kept where the disk is full."""
+def _kept_where_possible(compiled: Any) -> Any:
+    """The same kernel, which is not kept where the disk is full, nor looked for where nobody can read it."""
     kept = getattr(compiled, "_cache", None)  # there is none where numba is told not to compile
     if kept is not None:
-        save = kept.save_overload
+        save, load = kept.save_overload, kept.load_overload
 
         def save_if_possible(*overload: Any) -> None:
-            try:
+            with suppress(OSError, *OF_ANOTHER_VERSION):
                 save(*overload)
-            except OSError:
-                return
 
-        kept.save_overload = save_if_possible
+        def load_if_possible(*overload: Any) -> Any:
+            try:
+                return load(*overload)
+            except OF_ANOTHER_VERSION:
+                with suppress(OSError):
+                    kept.flush()
+            return None
+
+        kept.save_overload, kept.load_overload = save_if_possible, load_if_possible
     return compiled
 
 

@@ -29,6 +29,7 @@ PUBLIC = [
     "TooLargeError",
     "TrainingError",
     "Valuation",
+    "audit",
     "comparators",
     "datasets",
     "load",

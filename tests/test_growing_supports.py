@@ -10,6 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 import localshapley as ls
 from localshapley import supports
 from localshapley.locality import growing
+from localshapley.locality.growing import grow_support
+from localshapley.question import Question
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 2))
@@ -52,6 +54,16 @@ def test_the_budget_says_stop_and_counts_all_trainings():
     used = int(noted(v).split(" trainings)")[0].split()[-1].replace(",", ""))
     assert used <= 300
     assert v.cost.trainings + used <= 1200
+
+
+def test_a_limit_of_time_ends_the_growing():
+    settings = {"model": ls.models.Estimator(Ridge(0.01)), "support": "auto"}
+    _, limits = grow_support(Question.of_rows(*DATA, **settings, max_seconds=1000))
+    assert limits.max_seconds == 1000
+    late, _ = grow_support(Question.of_rows(*DATA, **settings, max_seconds=1e-9))
+    default = ls.plan(*DATA, model=ls.models.Estimator(Ridge(0.01)))
+    assert late.support == default.support
+    assert noted(late).endswith("; there was no time to measure a larger one.")
 
 
 def test_with_a_store_the_same_call_trains_nothing(tmp_path):

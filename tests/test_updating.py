@@ -70,6 +70,11 @@ def test_shared_supports_have_as_many_draws_for_each_test_row_as_before():
     assert after.stopped == "as many draws for each test row as before"
 
 
+def test_the_method_is_called_as_it_was_asked_for():
+    before = ls.value(X[1:], Y[1:], X_TEST, Y_TEST, per_test=True, **TREE, tol=0.2)
+    assert before.method == ls.update(before, X, Y, X_TEST, Y_TEST, **TREE).method == "auto"
+
+
 def test_an_update_that_has_no_time_for_its_test_rows_is_refused():
     before = ls.value(X[1:], Y[1:], X_TEST, Y_TEST, per_test=True, **sampled(0, budget=500))
     with pytest.raises(ls.InvalidArgumentError, match="max_seconds=1e-09 is too short"):

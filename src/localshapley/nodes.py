@@ -72,8 +72,8 @@ def value_nodes(
         Settings of the network; ``GCN()`` by default.
     support : `localshapley.supports` object or "auto", optional
         Which training nodes can matter to a node; ``supports.Hops(2)`` by default. With ``"auto"`` hops are added until
-        the values are nearly global, as in `locality_gap_nodes`, or `budget` allows no more: a note says what gap
-        remains. It needs ``games="test"``.
+        the values are nearly global, as in `locality_gap_nodes`, or `budget` or `max_seconds` allows no more: a note
+        says what gap remains. It needs ``games="test"``.
     games : {"test", "train"}, default="test"
         One game for each test node, among the training nodes around it; or one for each training node, among the
         training nodes around it, scored on the test nodes around it (the paper's protocol).

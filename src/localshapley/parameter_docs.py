@@ -27,8 +27,8 @@ cv : int, splitter of scikit-learn, pairs (training rows, test rows) or "oob", o
     ``"oob"`` and `models.Fixed` every row is judged by the trees whose bag it is not in, and there is one fit.
 support : `localshapley.supports` object or "auto", optional
     Which training rows can matter to a test row; by default the family that belongs to the model. With ``"auto"``
-    that support grows until the values are nearly global, as in `locality_gap`, or `budget` allows no more: a note
-    says what gap remains.
+    that support grows until the values are nearly global, as in `locality_gap`, or `budget` or
+    `max_seconds` allows no more, a quarter of which may go into this: a note says what gap remains.
 score : str or callable, optional
     ``"confidence"`` (default of classifiers with probabilities), ``"accuracy"`` (of the others),
     ``"margin"``, ``"log_loss"``; ``"squared_error"`` (default of regressors), ``"absolute_error"``; or a

@@ -120,12 +120,15 @@ def update(
             f"values that were kept have a larger error than tol={settings.tol:g} allows; value() would play them on."
         )
         notes.append(Note("kept-error-large", text, tol=settings.tol))
+    facts = replace(found.facts, skill=valuation.skill)
+    if facts.method == to_play.method.title:  # which has limits for fewer games than it was asked for
+        facts = replace(facts, method=settings.method.title)
     is_as_before = settings.budget is None and found.stopped.code == "budget-spent"
     origin = found.origin if found.origin is None or not before.draws else replace(found.origin, draws=before.draws)
     return replace(
         found,
         notes=[*found.notes, *notes],
-        facts=replace(found.facts, skill=valuation.skill),
+        facts=facts,
         origin=origin,
         stopped=Note("draws-as-before", "as many draws for each test row as before") if is_as_before else found.stopped,
     )

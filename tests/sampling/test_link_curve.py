@@ -219,7 +219,7 @@ def watched_fits(monkeypatch):
             fits.append((drawn, before))
             super().__init__(drawn, tuning, before)
 
-    monkeypatch.setattr("localshapley.methods.sample.CrossFit", Watched)
+    monkeypatch.setattr("localshapley.sampling.combined_rounds.CrossFit", Watched)
     return fits
 
 

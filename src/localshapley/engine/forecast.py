@@ -282,7 +282,7 @@ class _Pilot:
         if lengths[0] <= 0:
             return Forecast(aim, unknown=f"after {in_words(look.trainings)} trainings values are still mostly noise")
         # One round of some test rows has few draws for each, from where errors shrink faster, as fits get better: with
-        # powers of 0.91 to 1.02 for the embeddings of executormarks/plans.py.
+        # powers of 0.91 to 1.02 for the embeddings of benchmarks/plans.py.
         rate = self.run.rate if chosen is None else float(np.sqrt(self.run.rate * FASTEST))
         growths = [
             self._growth(noise / length, look.unseen / length, aim, rate)

@@ -25,7 +25,7 @@ from localshapley.supports.hops import Hops
 N_TESTS = 10
 """Test rows on which the gap is measured,"""
 MAX_TRAININGS = 20_000
-"""and trainings for that at most; of a budget, a quarter at most."""
+"""and trainings for that at most; of a budget, and of a limit of time, a quarter at most."""
 MAX_PAIRS = 100_000
 """Without a budget, supports do not grow beyond so many rows, over all test rows; else beyond its trainings."""
 
@@ -44,7 +44,8 @@ def grow_support(question: Question[L]) -> tuple[LocalProblem, Limits]:
     bar = Progress(limits.progress, None, "finding a support")
     with opened(question.store, problem.contents) as known, announcing_compilation(limits.progress), bar:
         walks.draw(_n_orders(walks, problem, most))
-        gaps = GapsOfSupports(walks, Executor(problem.trainer, known), most, bar)
+        max_seconds = None if limits.max_seconds is None else limits.max_seconds / 4
+        gaps = GapsOfSupports(walks, Executor(problem.trainer, known, max_seconds=max_seconds), most, bar)
         found, gap, reason = _grow(problem, gaps, question)
     budget = None if limits.budget is None else limits.budget - gaps.n_scored
     return _with_note(found, note_on_gap(found, gap, reason)), replace(limits, budget=budget)
@@ -72,11 +73,16 @@ def _n_orders(walks: ArrivalOrders, problem: LocalProblem, most: int) -> int:
 
 
 class GapsOfSupports:
-    """Locality gaps of one support after the other, over the same orders of arrival, within a number of trainings."""
+    """Locality gaps of one support after the other, over the same orders of arrival, within trainings and time."""
 
     def __init__(self, walks: ArrivalOrders, executor: Executor, most: int, bar: Progress) -> None:
         self.most, self._walks, self._executor, self._bar = most, walks, executor, bar
         self._total = walks.walk(executor, [walks.everyone], len(walks.orders), bar)[0][:, 0]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether there is no time for another support."""
+        return self._executor.is_late
 
     @property
     def n_scored(self) -> int:
@@ -92,6 +98,7 @@ class GapsOfSupports:
         """How far the values of a problem are from the global ones."""
         n = self.n_orders(problem)
         local, _ = self._walks.walk(self._executor, [self._walks.near(problem)], n, self._bar)
+        n = len(local)  # fewer than that where time is up
         return summarise(local[:, 0], self._total[:n], self._walks.tests, self._executor.counts.trainings, problem)
 
 
@@ -117,6 +124,8 @@ def _grow(problem: LocalProblem, gaps: GapsOfSupports, question: Question[L]) ->
 
 def _too_large(problem: LocalProblem, gaps: GapsOfSupports, limits: Limits) -> str:
     """Why a support is too large, if it is."""
+    if gaps.is_late:
+        return "there was no time to measure a larger one"
     most = MAX_PAIRS if limits.budget is None else limits.budget
     if problem.graph.n_entries > most:
         return f"a larger one would have over {most:,} {problem.unit}s, over all {problem.tested}"

@@ -1,7 +1,7 @@
 """LSMR-A: subsets are drawn, each is trained once and scored on all its test rows; unbiased, with standard errors.
 
-`design` plans what a round draws, `estimate.drawn` describes how likely each subset was to be drawn, and
-`estimate.crossfit` estimates values from the draws. Here rounds are sized, and combined.
+`sampling.allotment` plans what a round draws, `sampling.round_sample` describes how likely each subset was to be drawn,
+and `sampling.combined_rounds` estimates values from all rounds. Here rounds are sized and drawn.
 """
 
 from __future__ import annotations

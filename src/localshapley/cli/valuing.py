@@ -80,7 +80,7 @@ def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data:
 
     data = loaded(run, output)
     check(data)
-    with telling_what_is_kept(run, output), explaining_preparation(run), comparing_as_given(run, data):
+    with telling_what_is_kept(run, output), explaining_preparation(run), comparing_as_given(data):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
     valuation = by_command(valuation)
     # Of the rows as they are in the file, as how they are prepared depends on all of them. These rows are at hand.
@@ -125,14 +125,11 @@ def explaining_preparation(run: Run) -> Iterator[None]:
         raise RefusedByModelError(f"{error} {given}") from error
 
 
-def comparing_as_given(run: Run, data: Data) -> AbstractContextManager[None]:
+def comparing_as_given(data: Data) -> AbstractContextManager[None]:
     """Look for copies among the rows as they are in the file: names that the model does not get count, too."""
-    from localshapley.data.equal_rows import AsGiven, comparing  # heavy
+    from localshapley.data.equal_rows import comparing  # heavy
 
-    rows, test_rows = data.as_in_the_files
-    left_out = [name for name in data.rows.columns if name not in rows.columns]  # which test rows lack
-    left_out += [name for name in (run.target, run.id, run.owner, *(run.drop or [])) if name is not None]
-    return comparing(AsGiven(rows, test_rows, f" of {run.train.name} besides {', '.join(map(repr, left_out))}"))
+    return comparing(data.as_given)
 
 
 def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:

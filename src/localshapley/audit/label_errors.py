@@ -121,7 +121,7 @@ def label_errors(
     >>> y[:9] = (y[:9] + 1) % 3
     >>> found = ls.audit.label_errors(X, y)
     >>> found.table.index[:5].tolist()
-    [4, 8, 0, 5, 3]
+    [4, 3, 5, 8, 0]
     >>> found.verdict
     about 13 (4 to 30) of 105 labels look wrong
     10 of 105 rows are suspected (10 %)

@@ -27,7 +27,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
 from localshapley.valuation.intervals import beyond_doubt
 
 SIZES = (20, 50, 200, 1000)
@@ -78,7 +78,7 @@ def pools() -> dict[str, ls.Valuation]:
 
 def over_set(v: ls.Valuation, by_test: np.ndarray, chosen: np.ndarray) -> ls.Valuation:
     """What the valuation would be with some rows of the pool as test rows."""
-    own, bundles = by_test[chosen], Bundles(np.arange(len(chosen)), by_test.shape[1])
+    own, bundles = by_test[chosen], JackknifeBlocks(np.arange(len(chosen)), by_test.shape[1])
     sums = np.zeros((bundles.n, by_test.shape[1]))
     np.add.at(sums, bundles.of_test, own)
     return replace(

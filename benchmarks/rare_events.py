@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.models.trainer import Trained, Trainer
-from localshapley.stopping import Look, RelativeError
+from localshapley.stopping import Estimate, RelativeError
 
 TOL = 0.1
 MIXED = {0.005: (3, 3), 0.01: (2, 3), 0.05: (1, 3), 0.1: (1, 2), 0.2: (1, 1)}
@@ -30,9 +30,9 @@ MIXED = {0.005: (3, 3), 0.01: (2, 3), 0.05: (1, 3), 0.1: (1, 2), 0.2: (1, 1)}
 class DrawnError(RelativeError):
     """Stops when the standard errors of what was drawn are small enough."""
 
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether they are."""
-        return look.relative_parts[0] <= self.tol
+        return estimate.relative_parts[0] <= self.tol
 
 
 class RareEvent(Trainer):

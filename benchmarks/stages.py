@@ -29,7 +29,7 @@ STAGES = {
     "trainings": (CompiledTrainer, "train"),
     "draws": (SampleRun, "draw"),
     "games of the draws": (Collection, "take"),
-    "looks": (SampleRun, "look"),
+    "looks": (SampleRun, "estimate"),
     "  surrogates": (CrossFit, "_fit"),
     "  variances, covariances": (CrossFit, "variance"),  # these beside those
 }

@@ -7,7 +7,7 @@ from sklearn.model_selection import RepeatedKFold
 from sklearn.neighbors import KNeighborsRegressor, RadiusNeighborsClassifier
 
 import localshapley as ls
-from localshapley.coalitions.jackknife_blocks import MOST, Bundles
+from localshapley.coalitions.jackknife_blocks import MOST, JackknifeBlocks
 
 NEAR = ls.supports.Nearest(6)
 
@@ -80,12 +80,12 @@ def test_products_are_covariances(data):
 
 
 def test_many_test_rows_are_dealt_to_bundles_of_one_size():
-    bundles = Bundles(np.arange(1000), n_players=5)
+    bundles = JackknifeBlocks(np.arange(1000), n_players=5)
     counts = np.bincount(bundles.of_test)
     assert len(counts) == MOST
     assert counts.max() - counts.min() == 1
     assert np.corrcoef(np.arange(1000), bundles.of_test)[0, 1] < 0.1  # at random, whatever the order of the rows
-    assert Bundles(np.arange(1000), n_players=2**22).n == 8
+    assert JackknifeBlocks(np.arange(1000), n_players=2**22).n == 8
 
 
 def test_errors_from_bundles_are_right_on_average():

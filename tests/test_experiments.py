@@ -14,7 +14,7 @@ import pytest
 
 import localshapley as ls
 from localshapley.notes import Note
-from localshapley.stopping import Look
+from localshapley.stopping import Estimate
 
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
@@ -260,7 +260,7 @@ def test_looks_come_in_pairs_and_lie_far_apart_after_many_draws():
 
     def step_after(draws, since):
         one = np.ones(2)
-        look = Look(one, one, np.ones((2, 2)), 0 * one, draws, since, trainings=2000, seconds=0.0)
+        look = Estimate(one, one, np.ones((2, 2)), 0 * one, draws, since, trainings=2000, seconds=0.0)
         assert not rule.holds(look)
         return rule.step
 

@@ -61,6 +61,19 @@ def test_with_a_store_the_same_call_trains_nothing_and_time_ends_it(tmp_path):
     assert "permutations were walked: " in part.notes[-1]
 
 
+def test_ctrl_c_returns_what_the_permutations_so_far_show():
+    def interrupt(done, total):
+        if done > 60:
+            raise KeyboardInterrupt
+
+    whole = ls.locality_gap_nodes(*NODES, **NETWORKS, budget=500)
+    part = ls.locality_gap_nodes(*NODES, **NETWORKS, budget=500, progress=interrupt, on_interrupt="return")
+    assert 2 <= part.permutations < whole.permutations
+    assert part.notes[-1] == f"only {part.permutations} of {whole.permutations} permutations were walked: interrupted."
+    with pytest.raises(KeyboardInterrupt):
+        ls.locality_gap_nodes(*NODES, **NETWORKS, budget=500, progress=interrupt)
+
+
 def test_bad_arguments():
     for wrong, message in (
         ({"n_tests": 0}, "n_tests must be"),

@@ -16,6 +16,7 @@ import localshapley as ls
 import naive
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import Forecast
+from localshapley.methods.sample import SampleRun
 from localshapley.models.utility import as_trainer
 from localshapley.supports import Everything, Given, Nearest, Random
 from playing import Timed
@@ -145,6 +146,48 @@ class TestPlan:
             ls.plan(*DATA, model=DecisionTreeClassifier(), support=Everything(), method="exact", budget=5)
         with pytest.raises(ls.InvalidArgumentError, match="method must be one of"):
             ls.plan(*DATA, **self.arguments, method="exakt")
+
+    sampled = {"model": DecisionTreeClassifier(random_state=0), "support": Everything(), "tol": 0.05}  # noqa: RUF012
+
+    def test_what_is_tried_out_is_kept_in_a_store_and_counts_as_trainings_to_come(self, tmp_path):
+        alone = ls.plan(*DATA, **self.sampled)
+        with ls.Store(tmp_path / "run.db", fastest=0) as store:
+            first = ls.plan(*DATA, **self.sampled, store=store)
+            n_kept = store.info().n_coalitions
+            again = ls.plan(*DATA, **self.sampled, store=store)
+            v = ls.value(*DATA, **self.sampled, store=store)
+            assert n_kept > 100
+        assert first.target.trainings == again.target.trainings == alone.target.trainings
+        assert again.target.seconds > 0
+        assert v.cost.stored >= n_kept
+
+    def test_a_plan_without_sampling_leaves_no_store(self, tmp_path):
+        ls.plan(*DATA, **self.arguments, store=tmp_path / "run.db")
+        assert not list(tmp_path.iterdir())
+
+    def test_time_that_is_up_leaves_the_plan_without_a_forecast(self):
+        plan = ls.plan(*DATA, **self.sampled, max_seconds=1e-9)
+        assert plan.target.trainings is None
+        assert plan.target.unknown == "max_seconds=1e-09 is over before a first look"
+        assert plan.levels.lsmr == ls.plan(*DATA, **self.sampled).levels.lsmr
+
+    def test_ctrl_c_leaves_the_plan_without_a_forecast(self, monkeypatch):
+        def interrupted(self):
+            raise KeyboardInterrupt
+            yield
+
+        monkeypatch.setattr(SampleRun, "begin", interrupted)
+        plan = ls.plan(*DATA, **self.sampled, on_interrupt="return")
+        assert plan.target.unknown == "it was interrupted"
+        assert "cannot tell  (it was interrupted)" in repr(plan)
+        with pytest.raises(KeyboardInterrupt):
+            ls.plan(*DATA, **self.sampled)
+
+    def test_processes_give_the_same_forecast(self):
+        plain = self.sampled | {"model": ls.models.Estimator(DecisionTreeClassifier(random_state=0)), "tol": 0.3}
+        one, two = (ls.plan(*DATA, **plain, n_jobs=n).target for n in (1, 2))
+        assert one.trainings == two.trainings
+        assert one.trainings_range == two.trainings_range
 
     def test_it_is_that_of_one_seed(self):
         about = {"model": ExtraTreesClassifier(2), "support": Everything(), "method": "sample", "budget": 600}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
@@ -175,7 +174,6 @@ MODELS = {
     "a transformer": ({"model": StandardScaler()}, "model must be a scikit-learn estimator.*StandardScaler"),
     "a clusterer": ({"model": KMeans(2)}, "model must be a classifier or a regressor; KMeans is neither"),
     "no fit": ({"model": object()}, "model must be a scikit-learn estimator, a name.*got <object"),
-    "a module": ({"model": torch.nn.Linear(4, 3)}, r"model must.*model=models\.Network\(module\)"),
     "a number": ({"model": 3}, "model must be a scikit-learn estimator.*got 3"),
     "nothing": ({"model": None}, "model must be a scikit-learn estimator.*got None"),
     "an unknown name": ({"model": "kn"}, "model must be one of .*got 'kn'. Did you mean 'knn'"),
@@ -218,6 +216,13 @@ def test_value_refuses_it_before_any_training(case):
     with pytest.raises(ls.InvalidArgumentError, match=message) as caught:
         value(**changed)
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize("within", [lambda module: module, lambda module: make_pipeline(StandardScaler(), module)])
+def test_a_module_is_no_estimator_and_the_message_says_what_makes_one(within):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ls.InvalidArgumentError, match=r"(?s)model must.*models\.Network\(module\)"):
+        value(model=within(torch.nn.Linear(4, 3)))
 
 
 @pytest.mark.parametrize("function", [ls.plan, ls.locality_gap], ids=["plan", "locality_gap"])

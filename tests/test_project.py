@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tomllib
@@ -47,6 +48,24 @@ def test_the_same_pythons_everywhere():
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
     classifiers = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
     assert classifiers == PYTHONS[: len(classifiers)]
+
+
+def test_tests_are_collected_without_what_the_quick_ones_do_not_install():
+    """One import of PyTorch at the top of a file would end `make test-pythons` before its first test."""
+    extras = PROJECT["optional-dependencies"]
+    lines = [*PROJECT["dependencies"], *(line for extra in ("plots", "polars") for line in extras[extra])]
+    installed = {Requirement(line).name.replace("scikit-learn", "sklearn") for line in lines}
+    own = {"localshapley", "tests", "run_pages", "markupsafe", "pytest", "hypothesis", "packaging"} | {
+        one.stem for one in (ROOT / "tests").glob("*")
+    }
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        skips = set[str]()
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            skips |= set(re.findall(r"importorskip\(['\"](\w+)", ast.unparse(node)))
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            needed = {name.partition(".")[0] for name in names} - sys.stdlib_module_names - installed - own
+            assert needed <= skips, f"{file.relative_to(ROOT)} needs {', '.join(needed - skips)}"
 
 
 @pytest.mark.parametrize("name", ["tests", "docs", "release"])

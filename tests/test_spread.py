@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from localshapley.comparators import knn_shapley, threshold_knn_shapley
 from localshapley.supports import Everything, Kernel, Nearest
 from playing import pose
 
@@ -73,6 +74,18 @@ def test_what_measures_distances_is_told_once(birds, model, support, who):
 )
 def test_what_does_not_is_not(birds, model, support):
     assert told(*birds, model=model, support=support) == []
+
+
+@pytest.mark.parametrize(("function", "settings"), [(knn_shapley, {}), (threshold_knn_shapley, {"radius": 500})])
+def test_so_is_knn_shapley(birds, function, settings):
+    X, y = birds
+    [note] = [n for n in function(X, y, X[:9], y[:9], **settings).notes if n.code == "spreads-differ"]
+    assert note.startswith(SAID)
+    assert note.endswith("every distance that KNN-Shapley measures; scale them, such as with StandardScaler().")
+    scaled = StandardScaler().fit_transform(X)
+    for table, more in [(scaled, {}), (X, {"metric": "cosine"})]:
+        found = function(table, y, table[:9], y[:9], **settings, **more)
+        assert not [n for n in found.notes if n.code == "spreads-differ"]
 
 
 def test_columns_that_are_alike_are_not(birds):

@@ -17,16 +17,16 @@ from scipy.stats import spearmanr
 
 import localshapley as ls
 import naive
+from localshapley.sampling.estimate import hidden
 from localshapley.stopping import (
     AmongWorst,
-    Look,
+    Estimate,
     RankStable,
     RelativeChange,
     RelativeError,
     Rule,
     Seconds,
     Trainings,
-    hidden,
 )
 from playing import Timed, play
 
@@ -62,7 +62,7 @@ class Watched(Rule):
     """A rule that keeps every look it was shown."""
 
     rule: Rule
-    looks: list[Look] = field(default_factory=list)
+    looks: list[Estimate] = field(default_factory=list)
 
     aim = property(lambda self: self.rule.aim)
     step = property(lambda self: self.rule.step)
@@ -79,7 +79,7 @@ def a_look(values=(3.0, 4.0), stderr=(0.0, 0.0), halves=None, previous=None, sin
     values = np.asarray(values, dtype=float)
     halves = np.stack([values, values]) if halves is None else np.asarray(halves, dtype=float)
     previous = None if previous is None else np.asarray(previous, dtype=float)
-    return Look(values, np.asarray(stderr, dtype=float), halves, previous, 100.0, since, trainings, seconds)
+    return Estimate(values, np.asarray(stderr, dtype=float), halves, previous, 100.0, since, trainings, seconds)
 
 
 class TestRelativeError:
@@ -177,6 +177,16 @@ class TestRankStable:
         assert RankStable(agreement=0.8).reached(look) == "rank correlation of both halves 1 (wanted 0.8)"
 
 
+@dataclass
+class Spread:
+    """What other test rows would have changed."""
+
+    columns: np.ndarray
+
+    def spread(self):
+        return self.columns
+
+
 class TestAmongWorst:
     VALUES, TESTS = (0.0, 0.2, 1.0, 5.0), np.diag([0.5, 0.5, 0.5, 0.5]).astype(np.float32)
 
@@ -185,7 +195,7 @@ class TestAmongWorst:
         assert AmongWorst(2).known(a_look(self.VALUES, np.full(4, 0.5)))[0] < 0.95
 
     def test_draws_matter_as_long_as_test_rows_leave_less_open(self):
-        rough, fine = (replace(a_look(self.VALUES, np.full(4, e)), spread_tests=lambda: self.TESTS) for e in (2.0, 0.1))
+        rough, fine = (replace(a_look(self.VALUES, np.full(4, e)), per_test=Spread(self.TESTS)) for e in (2.0, 0.1))
         assert not AmongWorst(2).holds(rough)
         assert AmongWorst(2).holds(fine)
         so_far, at_most = AmongWorst(2).known(fine)
@@ -656,14 +666,14 @@ class TestRareEvents:
     def test_growth_meets_the_target(self):
         values = np.array([1.0, 0.0])
         for error, unseen in ((0.3, 0.0), (0.0, 0.5), (0.2, 0.4)):
-            look = Look(values, np.array([error, 0.0]), np.zeros((2, 2)), None, 0, 0, 0, 0, unseen=unseen)
+            look = Estimate(values, np.array([error, 0.0]), np.zeros((2, 2)), None, 0, 0, 0, 0, unseen=unseen)
             growth = look.growth_to(0.1)
             assert np.hypot(error / np.sqrt(growth), unseen / growth) == pytest.approx(0.1)
 
     @pytest.mark.parametrize("aim", [0.1, 1e-40])
     @pytest.mark.parametrize(("error", "unseen"), [(0.0, 0.0), (1e-12, 0.5), (0.0, 0.01), (3.0, 2.0)])
     def test_growth_is_known_however_small_the_errors_and_the_target(self, error, unseen, aim):
-        look = Look(np.ones(1), np.array([error]), np.zeros((2, 1)), None, 0, 0, 0, 0, unseen=unseen)
+        look = Estimate(np.ones(1), np.array([error]), np.zeros((2, 1)), None, 0, 0, 0, 0, unseen=unseen)
         for most in (np.inf, 0.5 * aim):
             growth = look.growth_to(aim, 0.7, most)
             assert np.hypot(error * growth**-0.7, min(unseen / growth, most)) <= aim * (1 + 1e-5)

@@ -180,7 +180,8 @@ class _Clean(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 return list(self.cv.split(X, labels, groups))
             except (TypeError, ValueError) as error:
                 hint = "; give them to fit: fit(X, y, groups=...)" if "groups" in str(error) else ""
-                raise InvalidArgumentError(f"cv={self.cv!r} cannot split the rows: {error}{hint}") from None
+                said = str(error).removesuffix(".")
+                raise InvalidArgumentError(f"cv={self.cv!r} cannot split the rows: {said}{hint}.") from None
         if groups is not None:
             raise InvalidArgumentError(
                 f"groups are for a splitter that keeps groups together, such as cv=GroupKFold(5); got cv={self.cv!r}."

@@ -45,6 +45,16 @@ def shortened(text: str, length: int) -> str:
     return f"{text[:head]}…{text[len(text) - (length - 1 - head) :]}"
 
 
+def with_row(name: str, length: int, row: int) -> str:
+    r"""Return a name or, if it is longer, its ends and the number of its row.
+
+    >>> with_row("src/test/org/codehaus/groovy/classgen/InnerClassTest.java", 30, 7)
+    'src/test/or…sTest.java (row\xa07)'
+    """
+    end = f" (row\N{NO-BREAK SPACE}{row})"
+    return name if len(name) <= length else shortened(name, length - len(end)) + end
+
+
 def kinds(unit: str) -> tuple[str, str]:
     """What is valued, and what it is valued on, by the unit of a valuation.
 

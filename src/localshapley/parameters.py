@@ -85,7 +85,8 @@ on_error : {"raise", "skip"}, default="raise"
     so far in the store, or score the coalition like the empty one, which biases the values and is noted.
 rare : {"raise", "drop"}, default="raise"
     What rows of a class with one row do, where `cv` is a number of folds: end the run, as no fold can test what it
-    has not learnt, or be left out. The index of the result then says which rows were valued.
+    has not learnt, or be left out. Then `valuation.ids` names the rows that were valued; give other functions these
+    rows, such as ``y.loc[valuation.ids]``.
 on_interrupt : {"raise", "return"}, default="raise"
     What Ctrl-C does to a sampled run: end it, or return the values from the rounds so far, with standard errors.
 """

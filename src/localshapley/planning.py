@@ -12,7 +12,7 @@ from localshapley.arrays import Ints
 from localshapley.coalitions.subsets import Levels, count_levels
 from localshapley.engine.executor import Executor
 from localshapley.engine.forecast import Forecast, until_target, what_is_faster
-from localshapley.engine.run_store import StoreSetting
+from localshapley.engine.run_store import StoreSetting, opened
 from localshapley.formatting import duration, in_words, kinds
 from localshapley.locality.growing import grow_support
 from localshapley.methods import Method
@@ -195,7 +195,12 @@ def plan(
     seeds : int, optional
         As in `value`; the plan is that of one seed.
     store : path or `localshapley.Store`, optional
-        As in `value`; not opened, so what it holds is counted as if it had to be trained.
+        As in `value`. What is tried out is looked up there, and kept, so that `value` need not train it again; what it
+        holds is still counted as if it had to be trained.
+    max_seconds : float, optional
+        As in `value`; nothing is tried out for longer than this either.
+    on_interrupt : {"raise", "return"}, default="raise"
+        What Ctrl-C does while the first rounds are tried out: end the call, or return the plan without a forecast.
 
     Returns
     -------
@@ -210,19 +215,21 @@ def plan(
     >>> p.levels.subset_centric, p.chosen
     (76800, 'closed form: coalitions with equal scores are counted together, and none is trained')
     """
-    question, of_seeds = Question.of(Table, locals(), in_parts=True, store=None), list[Note]()
+    question, of_seeds = Question.of(Table, locals(), in_parts=True), list[Note]()
     question = question if seeds is None else of_one_seed(question, seeds)
     problem, limits = grow_support(question) if support == AUTO else (build_problem(question), question.limits)
     if seeds is not None:
         problem.check_seeds(seeds)
         of_seeds.append(Note("one-run-of-several", f"this is one of {seeds} runs, one per seed.", n_seeds=seeds))
-    graph, executor = problem.graph, Executor(problem.trainer)
+    graph = problem.graph
     limits.check_room(graph)
     with announcing_compilation(progress):
-        run = limits.method.start(graph, executor, limits)
         levels = count_levels(graph, seed=seed)
+        executor = Executor(problem.trainer, max_seconds=limits.max_seconds, on_interrupt=on_interrupt)
+        run = limits.method.start(graph, executor, limits)
         seconds = executor.pace(graph, seed)
-        target = until_target(run, graph, executor, limits)
+        with opened(store if run.samples else None, problem.contents) as executor.store:
+            target = until_target(run, graph, executor, limits)
     longest = 0.0 if run.counts != "trainings" else seconds * (run.total or run.first_look)
     longest = max(longest, 0.0 if target is None or target.seconds is None else target.seconds)
     return Plan(

@@ -7,153 +7,32 @@ first, ``&`` only when both hold.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import bisect
 from scipy.stats import rankdata
 
-from localshapley.arrays import Floats, Singles, relative
+from localshapley.arrays import Floats
 from localshapley.coalitions.jackknife_blocks import HARDLY
 from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_flag, check_number, check_whole
+from localshapley.sampling.estimate import Estimate
 from localshapley.sampling.ranking import Doubt
 
-__all__ = ["AmongWorst", "Look", "RankStable", "RelativeChange", "RelativeError", "Rule", "Seconds", "Trainings"]
-
-SURPRISE = -float(np.log(0.001))
-"""An event with chance p is missed by `SURPRISE / p` draws in one of 1,000 runs."""
-NOTHING, NOISE = 0.01, 0.5
-"""Values this small beside the range of scores, whose errors are at least this share of them, may be all zero."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """What a run has reached.
-
-    Attributes
-    ----------
-    values, stderr : arrays of shape (n_players,)
-    halves : array of shape (2, n_players)
-        Values from each half of the draws.
-    previous : array of shape (n_players,) or None
-        Values at the look before.
-    draws_per_game : float
-        Mean over the games, since the start.
-    draws_since : float
-        Draws per game since the look before.
-    trainings : int
-    seconds : float
-    scale : float
-        Largest range of the scores of a game so far, which no constant that is added to a game changes.
-    exact : bool
-        Whether the values were computed without sampling.
-    unseen : float
-        How far values may be moved by coalitions so rare that none of them has been drawn yet; see `hidden`.
-    spread_tests : callable
-        Gives columns whose products are the covariances of the values over sets of test rows, where these are known.
-    """
-
-    values: Floats
-    stderr: Floats
-    halves: Floats
-    previous: Floats | None
-    draws_per_game: float
-    draws_since: float
-    trainings: int
-    seconds: float
-    scale: float = 0.0
-    exact: bool = False
-    unseen: float = 0.0
-    spread_tests: Callable[[], Singles | None] = lambda: None
-
-    @classmethod
-    def certain(cls, values: Floats, trainings: int, seconds: float) -> Look:
-        """Values computed without sampling."""
-        return cls(
-            values, np.zeros_like(values), np.stack([values, values]), None, 0, 0, trainings, seconds, exact=True
-        )
-
-    @property
-    def relative_error(self) -> float:
-        """`‖stderr‖ / ‖values‖`."""
-        return relative(self.stderr, self.values)
-
-    @property
-    def relative_parts(self) -> tuple[float, float]:
-        """The errors of what was drawn, and of what was not, in units of `size`."""
-        return float(np.linalg.norm(self.stderr)) / self.size, self.unseen / self.size
-
-    @property
-    def size(self) -> float:
-        """What a target is a share of: `‖values‖`, or a hundredth of the range of scores where values may be zero."""
-        size = float(np.linalg.norm(self.values))
-        if float(np.linalg.norm(self.stderr)) >= NOISE * size:
-            size = max(size, NOTHING * (self.scale or 1.0))
-        return max(size, 1e-100)
-
-    @property
-    def zero_within(self) -> float:
-        """The share of the range of scores that the values are at most, by twice their errors; 1 if that is unknown."""
-        return float(np.linalg.norm(self.values) + 2 * np.linalg.norm(self.stderr)) / self.scale if self.scale else 1.0
-
-    def growth_to(self, aim: float, rate: float = 0.5, most: float = np.inf) -> float:
-        """How many times the draws so far are needed for a relative error of `aim`.
-
-        The error of what was drawn shrinks with a power of the draws, the root by default, that of what was not with
-        their number, and is brought to `most` by other means.
-        """
-        drawn, unseen = self.relative_parts
-
-        def excess(log_growth: float) -> float:
-            not_drawn = min(unseen * np.exp(-log_growth), most)
-            return float(np.hypot(drawn * np.exp(-rate * log_growth), not_drawn)) - aim
-
-        log_drawn = np.log(max(drawn, 1e-9) / aim) / rate  # what drawing alone asks for
-        low, high = min(log_drawn - 1, -5.0), max(log_drawn + 1 / rate, np.log(max(unseen, 1e-9) / aim) + 1, 100.0)
-        if excess(low) <= 0:  # hardly anything was left to chance
-            return float(np.exp(low))
-        return float(np.exp(bisect(excess, low, high, xtol=1e-6)))
-
-
-def hidden(share: Floats, draws: Floats, ranges: Floats) -> float:
-    """How far values may be moved by coalitions so rare that none has been drawn yet, in the worst of the games."""
-    return float(hidden_by_game(share, draws, ranges).max(initial=0.0))
-
-
-def hidden_by_game(share: Floats, draws: Floats, ranges: Floats) -> Floats:
-    """How far values may be moved by coalitions so rare that none of them has been drawn yet.
-
-    If none of `n` draws has met an event, its chance of being drawn is less than `SURPRISE / n`, with 99.9 %
-    confidence. If it changes the score by as much as scores are known to differ, values move by that times its chance.
-
-    Parameters
-    ----------
-    share : array of shape (n_games,)
-        Share of the Shapley weight of each game that is left to chance.
-    draws : array of shape (n_games,)
-        Draws from it.
-    ranges : array of shape (n_games,)
-        Range of the scores of each game so far; it counts as at least a hundredth of the largest one, and as 1 where no
-        two scores differ.
-    """
-    reach = np.maximum(ranges, NOTHING * (ranges.max(initial=0.0) or 1.0))
-    moved: Floats = SURPRISE * share * reach / np.maximum(draws, 1.0)
-    return moved
+__all__ = ["AmongWorst", "Estimate", "RankStable", "RelativeChange", "RelativeError", "Rule", "Seconds", "Trainings"]
 
 
 class Rule(ABC):
     """A condition on a run."""
 
     @abstractmethod
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether the run may stop."""
 
     @abstractmethod
-    def reached(self, look: Look) -> Note:
+    def reached(self, estimate: Estimate) -> Note:
         """What the run reached, in the terms of the rule."""
 
     @property
@@ -197,11 +76,11 @@ class _Both(_Pair):
     def aim(self) -> float | None:
         return min(self._aims(), default=None)
 
-    def holds(self, look: Look) -> bool:
-        return self.one.holds(look) and self.two.holds(look)
+    def holds(self, estimate: Estimate) -> bool:
+        return self.one.holds(estimate) and self.two.holds(estimate)
 
-    def reached(self, look: Look) -> Note:
-        return _together([self.one.reached(look), self.two.reached(look)])
+    def reached(self, estimate: Estimate) -> Note:
+        return _together([self.one.reached(estimate), self.two.reached(estimate)])
 
 
 class _Either(_Pair):
@@ -209,12 +88,12 @@ class _Either(_Pair):
     def aim(self) -> float | None:
         return max(self._aims(), default=None)
 
-    def holds(self, look: Look) -> bool:
-        return self.one.holds(look) or self.two.holds(look)
+    def holds(self, estimate: Estimate) -> bool:
+        return self.one.holds(estimate) or self.two.holds(estimate)
 
-    def reached(self, look: Look) -> Note:
-        held = [rule.reached(look) for rule in (self.one, self.two) if rule.holds(look)]
-        return held[0] if held else _together([self.one.reached(look), self.two.reached(look)])
+    def reached(self, estimate: Estimate) -> Note:
+        held = [rule.reached(estimate) for rule in (self.one, self.two) if rule.holds(estimate)]
+        return held[0] if held else _together([self.one.reached(estimate), self.two.reached(estimate)])
 
 
 def _together(reached: list[Note]) -> Note:
@@ -247,18 +126,18 @@ class RelativeError(Rule):
         """The target."""
         return self.tol
 
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether the relative error is small enough, or the values are as good as zero."""
-        return float(np.hypot(*look.relative_parts)) <= self.tol
+        return float(np.hypot(*estimate.relative_parts)) <= self.tol
 
-    def reached(self, look: Look) -> Note:
+    def reached(self, estimate: Estimate) -> Note:
         """The relative error against the target, or how near to zero the values are."""
-        error = look.relative_error
-        if error <= self.tol or not self.holds(look):
+        error = estimate.relative_error
+        if error <= self.tol or not self.holds(estimate):
             return Note("target-reached", f"relative error {error:.3g} (tol {self.tol:g})", error=error, tol=self.tol)
-        if not look.scale:
+        if not estimate.scale:
             return Note("scores-equal", "all scores drawn were the same")
-        share = look.zero_within
+        share = estimate.zero_within
         return Note(
             "values-zero", f"values are zero to within {100 * share:.2g} % of the range of scores", within=share
         )
@@ -278,13 +157,13 @@ class Seconds(Rule):
     def __post_init__(self) -> None:
         check_number("Seconds(seconds=...)", self.seconds, above=0)
 
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether the time is up."""
-        return look.seconds >= self.seconds
+        return estimate.seconds >= self.seconds
 
-    def reached(self, look: Look) -> Note:
+    def reached(self, estimate: Estimate) -> Note:
         """The time against the limit."""
-        return time_over(look.seconds, self.seconds)
+        return time_over(estimate.seconds, self.seconds)
 
 
 @dataclass(frozen=True)
@@ -301,14 +180,14 @@ class Trainings(Rule):
     def __post_init__(self) -> None:
         check_whole("Trainings(trainings=...)", self.trainings)
 
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether there were that many trainings."""
-        return look.trainings >= self.trainings
+        return estimate.trainings >= self.trainings
 
-    def reached(self, look: Look) -> Note:
+    def reached(self, estimate: Estimate) -> Note:
         """The trainings against the limit."""
-        text = f"{look.trainings:,} trainings (limit {self.trainings:,})"
-        return Note("trainings-reached", text, trainings=look.trainings, limit=self.trainings)
+        text = f"{estimate.trainings:,} trainings (limit {self.trainings:,})"
+        return Note("trainings-reached", text, trainings=estimate.trainings, limit=self.trainings)
 
 
 @dataclass(frozen=True)
@@ -337,20 +216,20 @@ class RelativeChange(Rule):
         """Draws per game between two looks."""
         return self.every
 
-    def change(self, look: Look) -> float:
+    def change(self, estimate: Estimate) -> float:
         """The mean relative change since the look before."""
-        if look.previous is None:
+        if estimate.previous is None:
             return np.inf
-        return float(np.mean(np.abs(look.values - look.previous) / (np.abs(look.values) + 1e-12)))
+        return float(np.mean(np.abs(estimate.values - estimate.previous) / (np.abs(estimate.values) + 1e-12)))
 
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether the values have settled."""
         # Rounding may leave a game up to one draw short.
-        return look.draws_since > self.every - 1 and self.change(look) < self.tau
+        return estimate.draws_since > self.every - 1 and self.change(estimate) < self.tau
 
-    def reached(self, look: Look) -> Note:
+    def reached(self, estimate: Estimate) -> Note:
         """The change against the limit."""
-        change = self.change(look)
+        change = self.change(estimate)
         return Note(
             "values-settled", f"mean relative change {change:.3g} (tau {self.tau:g})", change=change, tau=self.tau
         )
@@ -375,22 +254,22 @@ class RankStable(Rule):
         check_number("RankStable(agreement=...)", self.agreement, above=0, most=1)
         check_whole("RankStable(top=...)", self.top, optional=True)
 
-    def shared(self, look: Look) -> float:
+    def shared(self, estimate: Estimate) -> float:
         """How much the halves agree, up to 1."""
-        one, two = look.halves
+        one, two = estimate.halves
         if self.top is not None:
             best = [set(np.argsort(-half, kind="stable")[: self.top].tolist()) for half in (one, two)]
             return len(best[0] & best[1]) / max(len(best[0]), 1)
         return rank_correlation(one, two)
 
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether the halves agree."""
-        return self.shared(look) >= self.agreement
+        return self.shared(estimate) >= self.agreement
 
-    def reached(self, look: Look) -> Note:
+    def reached(self, estimate: Estimate) -> Note:
         """The agreement against the target."""
         what = f"top {self.top} of both halves agree to" if self.top is not None else "rank correlation of both halves"
-        shared = self.shared(look)
+        shared = self.shared(estimate)
         text = f"{what} {shared:.3g} (wanted {self.agreement:g})"
         return Note("ranking-stable", text, top=self.top, agreement=shared, wanted=self.agreement)
 
@@ -421,25 +300,27 @@ class AmongWorst(Rule):
         check_number("AmongWorst(slack=...)", self.slack, above=0, most=1)
         check_flag("AmongWorst(best=...)", self.best)
 
-    def known(self, look: Look) -> tuple[float, float]:
+    def known(self, estimate: Estimate) -> tuple[float, float]:
         """Expected share of the true `k` in those found so far, and with exact values."""
-        tests, n = look.spread_tests(), min(self.k, len(look.values))
-        values = -look.values if self.best else look.values
-        doubts = [Doubt.of(values, stderr, draws=None, tests=tests) for stderr in (look.stderr, 0 * look.stderr)]
+        tests, n = estimate.spread_tests(), min(self.k, len(estimate.values))
+        values = -estimate.values if self.best else estimate.values
+        doubts = [
+            Doubt.of(values, stderr, draws=None, tests=tests) for stderr in (estimate.stderr, 0 * estimate.stderr)
+        ]
         so_far, at_most = (doubt.lowest(n, 0.95).expected / n for doubt in doubts)
         return so_far, at_most
 
-    def holds(self, look: Look) -> bool:
+    def holds(self, estimate: Estimate) -> bool:
         """Whether more draws would hardly help."""
-        tests = look.spread_tests()
-        if tests is not None and np.linalg.norm(look.stderr) > HARDLY * np.linalg.norm(tests):
+        tests = estimate.spread_tests()
+        if tests is not None and np.linalg.norm(estimate.stderr) > HARDLY * np.linalg.norm(tests):
             return False
-        so_far, at_most = self.known(look)
+        so_far, at_most = self.known(estimate)
         return so_far >= at_most - self.slack
 
-    def reached(self, look: Look) -> Note:
+    def reached(self, estimate: Estimate) -> Note:
         """What is known, and what exact values would tell."""
-        so_far, at_most = self.known(look)
+        so_far, at_most = self.known(estimate)
         which = f"{'best' if self.best else 'worst'} {self.k}"
         text = f"{100 * so_far:.0f} % of the {which} known, with exact values {100 * at_most:.0f} %"
         return Note("extremes-known", text, k=self.k, best=self.best, known=so_far, with_exact_values=at_most)

@@ -15,10 +15,10 @@ from localshapley.data.columns import n_rows_of
 from localshapley.data.folds import continued
 from localshapley.data.rows import known_table
 from localshapley.engine.executor import Executor
+from localshapley.engine.kept_values import EnoughPlayed, KeptValues
 from localshapley.engine.run_store import StoreSetting
 from localshapley.errors import InvalidArgumentError
 from localshapley.methods import Auto, Limits, Method
-from localshapley.methods.incremental import Enough, Known, Rest
 from localshapley.methods.limits import DEFAULT_TOL
 from localshapley.models.boosted_trees import BoostedTrainer
 from localshapley.models.dispatch import as_model
@@ -109,13 +109,13 @@ def update(
     folds = _same_folds(valuation, before, X, y, cv, model)
     problem = build_problem(replace(question, data=replace(question.data, cv=folds)))
     _check_same(problem, before)
-    known = _known(valuation, before, problem)
-    to_play = _to_play(known, valuation, before, problem, settings)
-    found = solve(problem, to_play, store, problem.origin)
-    n_kept, n_tests = int(known.tests.sum()), len(known.tests)
+    kept = _kept(valuation, before, problem)
+    to_play, kept = _for_rest(kept, valuation, before, problem, settings)
+    found = solve(problem, to_play, store, problem.origin, kept)
+    n_kept, n_tests = int(kept.tests.sum()), len(kept.tests)
     text = f"{n_kept} of {n_tests} test rows kept their values, {n_tests - n_kept} were played again."
     notes = [Note("tests-kept", text, n_kept=n_kept, n_tests=n_tests)]
-    if settings.tol is not None and known.variance.sum() > (settings.tol * np.linalg.norm(found.values)) ** 2:
+    if settings.tol is not None and kept.variance.sum() > (settings.tol * np.linalg.norm(found.values)) ** 2:
         text = (
             f"values that were kept have a larger error than tol={settings.tol:g} allows; value() would play them on."
         )
@@ -181,7 +181,7 @@ def _check_same(problem: RowsProblem, before: Origin) -> None:
         )
 
 
-def _known(valuation: Valuation, before: Origin, problem: RowsProblem) -> Known:
+def _kept(valuation: Valuation, before: Origin, problem: RowsProblem) -> KeptValues:
     """Values and errors of the test rows whose support has the same contents as before."""
     matrix, now, graph = valuation.per_test, problem.origin, problem.graph
     assert matrix is not None
@@ -197,13 +197,13 @@ def _known(valuation: Valuation, before: Origin, problem: RowsProblem) -> Known:
     nothing = np.where(kept, before.nothing[place] - now.nothing, 0.0)
     by_test += np.repeat(nothing / sizes, graph.support_sizes)
     if not valuation.stderr.any():
-        return Known(graph, kept, by_test, apart, np.zeros(graph.n_players))
+        return KeptValues(graph, kept, by_test, apart, np.zeros(graph.n_players))
     apart[here] = before.apart[there]
     row = find(now.rows, before.rows)
     share = _kept_share(matrix, before.apart, graph, np.where(np.repeat(kept, graph.support_sizes), apart, np.nan), row)
     variance = np.where(row >= 0, share * valuation.stderr[row] ** 2, graph.values(apart**2))
     spread = None if valuation.spread is None else valuation.spread[row] * np.sqrt(share)[:, None]
-    return Known(graph, kept, by_test, apart, variance, None if spread is None else singles(spread))
+    return KeptValues(graph, kept, by_test, apart, variance, None if spread is None else singles(spread))
 
 
 def _sums_of_digests(indptr: Ints, players: AnyArray, rows: Masks) -> Masks:
@@ -251,28 +251,29 @@ def _by_support(numbers: Floats, indptr: Ints) -> Floats:
     return found
 
 
-def _to_play(known: Known, valuation: Valuation, before: Origin, problem: RowsProblem, settings: Limits) -> Limits:
+def _for_rest(
+    kept: KeptValues, valuation: Valuation, before: Origin, problem: RowsProblem, settings: Limits
+) -> tuple[Limits, KeptValues]:
     """How to play what is left: if nobody says, with as many draws for each test row as before.
 
     Their number is fixed beforehand. To wait for a small error would bias the values: a few games are often lucky.
     """
-    n_tests, n_played, method = len(known.tests), int((~known.tests).sum()), settings.method
+    n_tests, n_played, method = len(kept.tests), int((~kept.tests).sum()), settings.method
     if isinstance(method, Auto):  # a few games are no reason to be exact where many were sampled
         method = replace(method, easy=method.easy * n_played // n_tests)
-    plain = replace(settings, method=Rest(method, known))
+    plain = replace(settings, method=method)
     if method.kind != "sampled" or settings.stop is not None or (settings.budget is not None and settings.tol is None):
-        return plain
+        return plain, kept
     if settings.tol is None and before.draws > 0:
-        rest = known.rest()
+        rest = kept.rest()
         first = method.start(rest, Executor(problem.trainer), settings)
         if not first.samples:
-            return plain
+            return plain, kept
         budget = before.draws * n_played / _tests_per_training(rest, settings.seed)
-        return replace(plain, budget=max(int(budget), first.least_look))
-    enough = Enough(
-        float(known.variance.sum()), _before(known, valuation, before, problem.origin), settings.tol or DEFAULT_TOL
-    )
-    return replace(settings, method=Rest(method, known, enough), tol=None, stop=enough)
+        return replace(plain, budget=max(int(budget), first.least_look)), kept
+    so_far = float(kept.variance.sum()), _variance_before(kept, valuation, before, problem.origin)
+    enough = EnoughPlayed(*so_far, settings.tol or DEFAULT_TOL)
+    return replace(plain, tol=None, stop=enough), replace(kept, enough=enough)
 
 
 def _tests_per_training(rest: SupportGraph, seed: int, n: int = 300) -> float:
@@ -288,13 +289,13 @@ def _tests_per_training(rest: SupportGraph, seed: int, n: int = 300) -> float:
     return float(np.mean([len(rest.tests_holding(c)) for c in coalitions]))
 
 
-def _before(known: Known, valuation: Valuation, before: Origin, now: Origin) -> float:
+def _variance_before(kept: KeptValues, valuation: Valuation, before: Origin, now: Origin) -> float:
     """Sum of the variances of the test rows that are to be played as they were before, or of as many others."""
     matrix = valuation.per_test
     if matrix is None or not len(before.apart):
         return 0.0
     each = np.zeros(len(before.tests))
     np.add.at(each, np.repeat(np.arange(len(each)), np.diff(matrix.indptr)), before.apart.astype(np.float64) ** 2)
-    place = find(now.tests[~known.tests], before.tests)
+    place = find(now.tests[~kept.tests], before.tests)
     played = float(np.where(place >= 0, each[place], each.mean()).sum())
     return float((valuation.stderr**2).sum()) * played / max(float(each.sum()), 1e-300)

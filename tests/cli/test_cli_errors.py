@@ -66,7 +66,7 @@ pytestmark = pytest.mark.quick
             2,
             "whole number, such as 1000 or 1e3; got '1.5'.",
         ),
-        (["value", "train.csv", "-t", "species", "--tol", "much"], 2, "as a number. See "),
+        (["value", "train.csv", "-t", "species", "--tol", "much"], 2, ". See "),  # words are typer's
         (["compare", "train.csv", "test.csv"], 1, "no column 'value'"),
         (["report", "train.csv"], 2, "must end in .parquet"),
     ],

@@ -134,6 +134,13 @@ class TestRareClasses:
         assert document["n_rows"] == 58
         assert "left out 2 rows of t.csv whose label no other row has: 'n3' and 'n9'" in document["preparation"]
 
+    def test_a_table_of_nothing_else_is_refused(self, command, table):
+        frame, write = table
+        write(frame.assign(label="n" + frame.index.astype(str)))
+        done = command("value", *WHERE, "--drop-rare-classes")
+        assert done.status == 2
+        assert "every class has one row, so that no row would be left" in done.stderr
+
 
 class TestMissingTargets:
     @pytest.fixture

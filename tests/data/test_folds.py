@@ -113,6 +113,10 @@ class TestRareClassesAreLeftOut:
         with pytest.raises(ls.InvalidArgumentError, match="rare must be one of"):
             ls.value(X, y, cv=3, model="knn", rare="keep")
 
+    def test_rows_of_nothing_else_are_refused(self):
+        with pytest.raises(ls.InvalidArgumentError, match="every class has one row, so that no row would be left"):
+            ls.value(np.eye(4), list("abcd"), cv=2, model="knn", rare="drop")
+
 
 class TestCrossValidation:
     @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from localshapley.data import chunked_rows, out_of_core
-from localshapley.data.chunked_rows import MappedParts
+from localshapley.data.chunked_rows import MappedRows
 from localshapley.data.out_of_core import parts_of
 from localshapley.errors import InvalidArgumentError
 
@@ -43,7 +43,7 @@ def in_parts(kind, table, folder):
     rows, labels = table[list("abc")].to_numpy(), table["label"].to_numpy()
     if kind == "mapped":
         np.save(folder / "rows.npy", rows)
-        return MappedParts(np.load(folder / "rows.npy", mmap_mode="r"), labels)
+        return MappedRows(np.load(folder / "rows.npy", mmap_mode="r"), labels)
     if kind == "frame":
         dd = pytest.importorskip("dask.dataframe", reason="Dask is an extra")
         return parts_of(dd.from_pandas(table, npartitions=11), "label")
@@ -96,7 +96,7 @@ def test_a_table_in_memory_does_not_lie_in_parts(table, tmp_path):
 def test_a_memory_map_larger_than_a_share_of_the_memory_does(table, tmp_path, monkeypatch):
     monkeypatch.setattr(out_of_core, "memory_size", lambda: 1000)
     np.save(tmp_path / "rows.npy", table[list("abc")].to_numpy())
-    assert isinstance(parts_of(np.load(tmp_path / "rows.npy", mmap_mode="r"), table["label"]), MappedParts)
+    assert isinstance(parts_of(np.load(tmp_path / "rows.npy", mmap_mode="r"), table["label"]), MappedRows)
 
 
 class TestRefused:

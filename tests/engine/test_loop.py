@@ -15,7 +15,7 @@ from localshapley.methods import Limits, Method, Run
 from localshapley.models.trainer import Counts
 from localshapley.models.utility import as_trainer
 from localshapley.runtime.compiling import Stopwatch
-from localshapley.stopping import Look, Trainings
+from localshapley.stopping import Estimate, Trainings
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class ScriptedRun(Run):
         yield Counts(trainings=1, draws=1)
         self._done = self._drawn = 1
 
-    def draw(self, left, look, rule):
+    def draw(self, left, estimate, rule):
         self._method.log.append(("draw", left))
         self._round = next(self._rounds, None)
         self._drawn += 0 if self._round is None else sum(n for n in self._round if isinstance(n, int))
@@ -83,13 +83,16 @@ class ScriptedRun(Run):
         self._method.log.append("cut short")
         self._drawn = self._done
 
-    def look(self, previous, seconds):
+    def estimate(self):
         self._looks += 1
         values = np.full(3, float(self._looks))
-        return Look(
-            values, values / 10, np.stack([values, values]), None, 1, 1, self._done, seconds,
+        return Estimate(
+            values,
+            values / 10,
+            np.stack([values, values]),
+            trainings=self._done,
             exact=self._looks >= self._method.exact_after,
-        )  # fmt: skip
+        )
 
 
 def played(method, clock=None, store=None, **settings):

@@ -14,18 +14,21 @@ import pandas as pd
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LinearRegression
 from sklearn.metrics import pairwise_distances
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, NuSVC
-from sklearn.tree import BaseDecisionTree
+from sklearn.tree import BaseDecisionTree, DecisionTreeRegressor
 from sklearn.utils import _safe_indexing
 
 import localshapley as ls
 from localshapley.data.folds import make_folds
 from localshapley.supports.leaf_numbers import leaf_numbers
 from naive import weight
+from naive_tree import possible_predictions
 
 NEAR = 1e-7
 """What differs by less may come out either way, by rounding."""
@@ -80,8 +83,9 @@ def leave_one_out(t: int, players: list[int], game: Game, out: np.ndarray) -> No
 def game_of(case: Any) -> Game:
     """The game of a call: of rows or of owners, with test rows or folds."""
     X, y, X_test, y_test = case.rows
-    X, labels, options = table(X), native(np.ravel(np.asarray(y))), case.options
+    labels, options = native(np.ravel(np.asarray(y))), case.options
     learner = Learner.of(options, labels)
+    X, X_test = (None if one is None else table(one, of_steps=learner.has_steps) for one in (X, X_test))
     labels = labels if learner.classifies else labels.astype(float)
     n_rows = len(labels)
     worlds = []
@@ -94,7 +98,7 @@ def game_of(case: Any) -> Game:
         of_tests = sorted((int(row), f, i) for f, (_, test) in enumerate(folds) for i, row in enumerate(test))
         places = [(worlds[f], i) for _, f, i in of_tests]
     else:
-        worlds.append(World(learner, X, labels, table(X_test), np.asarray(y_test), np.arange(n_rows)))
+        worlds.append(World(learner, X, labels, X_test, np.asarray(y_test), np.arange(n_rows)))
         places = [(worlds[0], i) for i in range(len(np.asarray(y_test)))]
     empty = sum(not world.supports[i] for world, i in places)
     if (
@@ -124,8 +128,11 @@ def native(y: np.ndarray) -> np.ndarray:
     return y.astype(y.dtype.newbyteorder("="))
 
 
-def table(X: Any) -> Any:
-    """A table that scikit-learn takes, and that has rows to pick."""
+def table(X: Any, *, of_steps: bool = False) -> Any:
+    """A table that scikit-learn takes, and that has rows to pick.
+
+    Columns of bools are numbers for models, and what they are for the steps before them, which may compute in 32 bits.
+    """
     if hasattr(X, "to_pandas"):
         return X.to_pandas()
     if sparse.issparse(X):
@@ -133,7 +140,7 @@ def table(X: Any) -> Any:
     if isinstance(X, pd.DataFrame):
         if (X.dtypes == "Int64").any() and all(map(pd.api.types.is_numeric_dtype, X.dtypes)):
             return X.astype(float)  # scikit-learn's array of nullable columns is read-only, and some models write to it
-        return X.astype(float) if (X.dtypes == "bool").all() else X
+        return X.astype(float) if (X.dtypes == "bool").all() and not of_steps else X
     X = np.asarray(X)
     return X.astype(float) if X.dtype == object else X
 
@@ -147,6 +154,16 @@ class Learner:
     classifies: bool
     classes: np.ndarray | None
     options: dict[str, Any]
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether compiled code trains it, where there is some for the model."""
+        return not isinstance(self.options["model"], ls.models.Estimator | ls.models.Refit)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether there are steps before the model, fitted once or with it."""
+        return self.before is not None or (isinstance(self.model, Pipeline) and len(self.model.steps) > 1)
 
     @classmethod
     def of(cls, options: dict[str, Any], labels: np.ndarray) -> Learner:
@@ -185,8 +202,7 @@ class World:
             self.X, self.X_test = steps.fit_transform(X, y), steps.transform(X_test)
         self.learn = cache(self.learn)
         self.supports = supports_of(self)
-        as_it_is = isinstance(learner.options["model"], ls.models.Estimator | ls.models.Refit)
-        if isinstance(X, pd.DataFrame) or not as_it_is:
+        if isinstance(X, pd.DataFrame) or learner.is_compiled:
             self.X, self.X_test = (as_compiled(learner.model, table) for table in (self.X, self.X_test))
 
     def fitted(self, rows: Sequence[int]) -> Any:
@@ -197,8 +213,9 @@ class World:
             return model.fit(X, y)
         if isinstance(model, Pipeline):
             steps = model[:-1].fit(X, y) if len(model.steps) > 1 else Pipeline([("none", "passthrough")]).fit(X, y)
-            return Pipeline([*steps.steps, ("neighbours", Neighbours(final(model), steps.transform(X), y))])
-        return Neighbours(model, X, y)
+            neighbours = Neighbours(final(model), steps.transform(X), y, self.learner.is_compiled)
+            return Pipeline([*steps.steps, ("neighbours", neighbours)])
+        return Neighbours(model, X, y, self.learner.is_compiled)
 
     def learn(self, rows: tuple[int, ...]) -> list[np.ndarray | None]:
         """What is predicted for each test row; None where there is no answer."""
@@ -208,13 +225,28 @@ class World:
         classes = self.learner.classes
         if classes is not None and len(set(self.y[list(rows)].tolist())) == 1:
             return [self.alone(rows, t) for t in range(n_tests)]
-        if isinstance(final(self.learner.model), GaussianNB) and not np.ptp(dense(self.X)[list(rows)], axis=0).any():
-            raise TieError  # variances are what rounding leaves of 0
+        refuse_to_learn_rounding(final(self.learner.model), dense(self.X)[list(rows)])
         try:
             model = self.fitted(rows)
         except ValueError:
             return [None] * n_tests
+        if self.learner.is_compiled:
+            self.refuse_equal_splits(model, rows)
         return self.answers(model, list(range(n_tests)))
+
+    def refuse_equal_splits(self, model: Any, rows: tuple[int, ...]) -> None:
+        """Refuse to say what a tree regressor predicts where equally good splits give sums in several orders."""
+        if type(model) is not DecisionTreeRegressor or model.criterion != "squared_error":
+            return
+        X, X_test, y = np.float32(dense(self.X))[list(rows)], np.float32(dense(self.X_test)), self.y[list(rows)]
+        if all(len(np.unique(column)) == len(column) for column in X.T) or not (y % 1).any():
+            return  # one order, or sums that are not rounded
+        names = "max_depth", "min_samples_split", "min_samples_leaf"
+        settings = {name: value for name, value in model.get_params().items() if name in names}
+        for x in X_test:
+            possible = possible_predictions(X, y.tolist(), x, 0, criterion=model.criterion, **settings)
+            if np.ptp(possible) > NEAR:
+                raise TieError
 
     def alone(self, rows: tuple[int, ...], t: int) -> np.ndarray | None:
         """One class: certain, but for a radius without a row."""
@@ -227,6 +259,8 @@ class World:
 
     def answers(self, model: Any, tests: list[int]) -> list[np.ndarray | None]:
         """The prediction for each test row: a number, or one for each class."""
+        if isinstance(final(model), DummyClassifier) and len(tests) > 1:  # which may draw it: each alone
+            return [self.answers(model, [t])[0] for t in tests]
         try:
             found = predicted(model, _safe_indexing(self.X_test, tests), self.learner)
         except ValueError:
@@ -242,6 +276,15 @@ class World:
             n = 1 if learner.classes is None else len(learner.classes)
             found = np.array([np.mean(self.y)]) if learner.classes is None else np.full(n, 1 / n)
         return score_of(score_named(learner), learner.classes, self.y_test[t], found)
+
+
+def refuse_to_learn_rounding(model: Any, X: np.ndarray) -> None:
+    """Refuse equal rows where what rounding leaves of 0 decides: a variance, or the direction that rows vary in."""
+    if np.ptp(X, axis=0).any():
+        return
+    centres = isinstance(model, LinearRegression) and model.fit_intercept
+    if isinstance(model, GaussianNB) or (centres and (X - X.mean(axis=0)).any()):
+        raise TieError
 
 
 def as_compiled(model: Any, X: Any) -> Any:
@@ -261,10 +304,11 @@ def as_compiled(model: Any, X: Any) -> Any:
 
 
 class Neighbours(BaseEstimator):
-    """K nearest neighbours by the definition: of equally near rows those that come first."""
+    """K nearest neighbours by the definition: of equal rows those that come first, where compiled code picks them."""
 
-    def __init__(self, model: Any, X: Any, y: np.ndarray) -> None:
+    def __init__(self, model: Any, X: Any, y: np.ndarray, is_compiled: bool) -> None:
         self.model, self.X, self.y, self.classes_ = model, dense(X), y, np.unique(y)
+        self.told_apart = self.X if is_compiled else np.column_stack([self.X, np.unique(y, return_inverse=True)[1]])
 
     def fit(self, X: Any, y: Any) -> Neighbours:
         return self
@@ -272,7 +316,7 @@ class Neighbours(BaseEstimator):
     def _votes(self, row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows that vote, and their weights."""
         metric, more = metric_of(self.model)
-        rows = list(nearest(self.X, row, self.model.n_neighbors, metric, more))
+        rows = list(nearest(self.X, row, self.model.n_neighbors, metric, more, self.told_apart))
         distance = away(self.X, row, metric, more)[rows]
         if self.model.weights == "uniform":
             return np.array(rows), np.ones(len(rows))
@@ -449,7 +493,7 @@ def reach(support: Any, model: Any, points: np.ndarray) -> float:
         return support.r
     if isinstance(support, ls.supports.CompactKernel):
         return support.bandwidth
-    gamma = getattr(final(model), "gamma", None) or "scale"
+    gamma = getattr(final(model), "gamma", "scale") or "auto"
     if gamma == "scale":
         variance = points.var()
         gamma = 1 / (points.shape[1] * variance) if variance > 0 else 1.0
@@ -463,13 +507,21 @@ def away(points: np.ndarray, t: np.ndarray, metric: str = "euclidean", more: Any
     return pairwise_distances(points, t[None], metric=metric, **(more or {}))[:, 0]
 
 
-def nearest(points: np.ndarray, t: np.ndarray, n: int, metric: str = "euclidean", more: Any = None) -> Iterator[int]:
-    """The nearest rows; of equal rows those that come first."""
+def nearest(
+    points: np.ndarray,
+    t: np.ndarray,
+    n: int,
+    metric: str = "euclidean",
+    more: Any = None,
+    told_apart: np.ndarray | None = None,
+) -> Iterator[int]:
+    """The nearest rows; of equal rows, which are `told_apart` by what they hold, those that come first."""
+    known = points if told_apart is None else told_apart
     distance = away(points, t, metric, more)
     order = np.lexsort((np.arange(len(points)), distance))
     for a in order[:n]:
         for b in order[n:]:
-            if abs(distance[a] - distance[b]) <= NEAR * (1e-9 + distance[b]) and (points[a] != points[b]).any():
+            if abs(distance[a] - distance[b]) <= NEAR * (1e-9 + distance[b]) and (known[a] != known[b]).any():
                 raise TieError
     yield from sorted(order[:n].tolist())
 

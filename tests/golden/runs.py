@@ -40,8 +40,8 @@ NEED_TORCH = {
     "in_run_rows",
 }
 """The runs that train with PyTorch."""
-REASSOCIATED = {"svm_exact", "svm_auto", "logistic_exact", "logistic_auto", "ridge_regressor_exact",
-                "everything_plays", "owners_svm"}  # fmt: skip
+REASSOCIATED = {"svm_exact", "svm_auto", "svm_regressor_exact", "logistic_exact", "logistic_auto",
+                "ridge_regressor_exact", "everything_plays", "owners_svm"}  # fmt: skip
 """Exact runs of linear models and SVMs: their kernels let the compiler add up in the order that suits the processor."""
 ROUNDED = {"bayes_exact", "bayes_auto", "bayes_sample", "tight_tolerance_until_exact", "game_loo"} | {
     f"game_{method}" for method in ("exact", "auto", "sample", "subset-centric", "baseline")

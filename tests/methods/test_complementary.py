@@ -7,7 +7,7 @@ import pytest
 
 import localshapley as ls
 import naive
-from localshapley.comparators.complementary import Cells
+from localshapley.comparators.complementary import SumsBySize
 
 N, TESTS = 5, 3
 SUPPORTS = [[0, 1, 2], [1, 2, 3, 4], [0, 3]]
@@ -22,7 +22,7 @@ class TestComplementary:
         assert len(ls.shapley(SUPPORTS, GAME, N, method="complementary", budget=2000).notes) == 1
 
     def test_sizes_with_one_draw_are_as_uncertain_as_the_others(self):
-        cells = Cells(3)
+        cells = SumsBySize(3)
         said = ([1.0, -1.0, -1.0], [3.0, -3.0, -3.0], [5.0, 5.0, -5.0])
         for half, (sizes, u) in enumerate(zip(([1, 2, 2], [1, 2, 2], [2, 2, 1]), said, strict=True)):
             cells.add(half % 2, np.array(sizes), np.array(u))
@@ -38,7 +38,7 @@ class TestComplementary:
         assert cells.n_empty == 1
 
     def test_sizes_without_any_draw_are_left_out_of_the_mean(self):
-        cells = Cells(4)
+        cells = SumsBySize(4)
         cells.add(0, np.array([1, 3, 3, 3]), np.array([2.0, -2.0, -2.0, -2.0]))
         cells.add(1, np.array([3, 1, 3, 3]), np.array([-4.0, 4.0, -4.0, -4.0]))
         gain, one, three = 8.0, 3.0, -3.0  # means over players by size; nobody was in a coalition of two
@@ -50,7 +50,7 @@ class TestComplementary:
         np.testing.assert_allclose(cells.variance(), variance * (3 / 8) ** 2)
 
     def test_a_size_drawn_once_is_as_uncertain_as_its_square(self):
-        cells = Cells(3)
+        cells = SumsBySize(3)
         cells.add(0, np.array([1, 2, 2]), np.array([5.0, -5.0, -5.0]))
         np.testing.assert_allclose(cells.variance(), np.full(3, 5.0**2 + 5.0**2) * (2 / 6) ** 2)
 
@@ -59,9 +59,9 @@ class TestComplementary:
 
     def test_sizes_are_spread_evenly_over_the_draws(self, monkeypatch):
         drawn = []
-        add = Cells.add
+        add = SumsBySize.add
         monkeypatch.setattr(
-            Cells, "add", lambda self, half, sizes, said: (drawn.append(sizes), add(self, half, sizes, said))
+            SumsBySize, "add", lambda self, half, sizes, said: (drawn.append(sizes), add(self, half, sizes, said))
         )
         ls.shapley([range(20)], naive.HashedGame("smooth", 20, 1), 20, method="complementary", budget=2 + 2 * 95)
         assert len(drawn) == 95

@@ -235,7 +235,10 @@ class TestBadUtilities:
         with pytest.raises(ls.InvalidArgumentError, match=r"NaN or infinity for coalition \[0\]"):
             ls.shapley([[0, 1]], lambda c, t: [np.nan if len(c) == 1 else 0.0])
 
-    @pytest.mark.parametrize("found", [["good"], ["1.5"], "good", [[1.0], [1.0, 2.0]], [1j]])
+    @pytest.mark.parametrize(
+        "found",
+        [["good"], ["1.5"], "good", [[1.0], [1.0, 2.0]], [1j], [np.datetime64("2020")], [np.timedelta64(9, "D")]],
+    )
     def test_no_numbers(self, found):
         class Many:
             def evaluate(self, coalitions):

@@ -194,7 +194,7 @@ class TestRun:
             assert first or walks.draw(100, None, None)
             while (batch := walks.take(7)) is not None:
                 walks.add(batch, GAME.evaluate(batch))
-        look = walks.look(None, 0.0)
+        look = walks.estimate()
         assert walks.draws == 10
         np.testing.assert_allclose(look.halves.mean(axis=0), look.values, atol=1e-12)
         assert np.abs(look.halves[0] - look.halves[1]).max() > 0.01

@@ -219,7 +219,7 @@ class TestAgainstTheFormulas:
         for draws in (40, 60):
             assert run.draw_round(draws, 1000)
             list(run.train())
-            run.look(None, 0.0)
+            run.estimate()
             fit = CrossFit(run.drawn, sharp, learnt)
             learnt = fit.learnt
             for fold in range(run.drawn.n_folds):
@@ -234,11 +234,11 @@ class TestAgainstTheFormulas:
         for draws in (80, 200):
             assert run.draw_round(draws, 1000)
             list(run.train())
-            run.look(None, 0.0)
+            run.estimate()
         one_step = Tuning(max_steps=1)
         from_nothing, from_before = (
-            np.linalg.norm(CrossFit(run.drawn, one_step, before).learnt.fitted[1] - run._fit.learnt.fitted[1])
-            for before in (None, run._fit.learnt)
+            np.linalg.norm(CrossFit(run.drawn, one_step, before).learnt.fitted[1] - run.so_far.fit.learnt.fitted[1])
+            for before in (None, run.so_far.fit.learnt)
         )
         assert from_before < 0.5 * from_nothing
 
@@ -294,8 +294,8 @@ class TestSettings:
         for draws in (60, 120, 240):
             run.draw_round(draws, np.inf)
             list(run.train())
-            run.look(None, 0.0)
-        shares, draws = run._weights(), np.array([r.draws for r in run.rounds])
+            run.estimate()
+        shares, draws = run.so_far.weights(), np.array([r.draws for r in run.so_far.rounds])
         expected = draws * np.cumsum(draws) ** 0.4 * [0, 1, 1]
         assert shares[0] == 0
         assert shares == pytest.approx(expected / expected.sum(), rel=0.02)

@@ -13,9 +13,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import RandomForestClassifier, VotingClassifier
-from sklearn.impute import SimpleImputer
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import (
     KNeighborsClassifier,
     KNeighborsRegressor,
@@ -29,8 +32,9 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 import naive
-from localshapley.models import Counts, Refit, Trainer
+from localshapley.models import Coalitions, Counts, Refit, Trainer
 from localshapley.supports import Everything, Given, Nearest
+from playing import pose
 
 iris, cancer, wine, diabetes = load_iris(), load_breast_cancer(), load_wine(), load_diabetes()
 IRIS = (iris.data[::5], iris.target[::5], iris.data[[1, 57, 108, 133]], iris.target[[1, 57, 108, 133]])
@@ -333,6 +337,26 @@ def test_an_open_random_state_inside_a_pipeline_is_set_too():
     first, again = (ls.value(*IRIS, model=model, support=support).values for _ in range(2))
     assert (first == again).all()
     assert model[-1].random_state is None
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DummyClassifier(strategy="uniform"),
+        DummyClassifier(strategy="stratified"),
+        make_pipeline(IterativeImputer(sample_posterior=True, max_iter=1), GaussianNB()),
+    ],
+)
+def test_what_a_model_draws_for_a_row_does_not_depend_on_the_rows_before_it(model):
+    holes = IRIS[2].copy()
+    holes[:, 2] = np.nan
+    data = IRIS[0], IRIS[1], holes if hasattr(model, "steps") else IRIS[2], np.ones(4, dtype=int)
+    score = "confidence" if hasattr(model, "steps") else "accuracy"
+    trainer = pose(*data, model=Refit(model), score=score, support=Everything()).trainer
+    rows = [*range(0, 30, 3), 29]
+    together = trainer.evaluate(Coalitions.from_lists([rows], [[0, 1, 2, 3]]))
+    alone = trainer.evaluate(Coalitions.from_lists([rows] * 4, [[3], [2], [1], [0]]))
+    assert (together == alone[::-1]).all()
 
 
 def test_the_users_estimator_is_left_as_it_was():

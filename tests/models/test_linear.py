@@ -326,6 +326,14 @@ class TestLeastSquares:
         data = X, np.array([-2.3, 0.7, 0.2, -0.4, -0.1]), np.array([[0.25], [3.0]]), np.array([0.5, 1.0])
         assert_same(LinearRegression(), data, sizes=(2, 5), n_tests=2)
 
+    def test_equal_rows_whose_mean_rounds_predict_the_mean(self):
+        """Scikit-learn takes the rounding error for a direction in which the rows vary."""
+        X = np.repeat([[0.7276371697552417, -2.127788124174075, -0.4816352347442417]], 3, axis=0)
+        assert (X - X.mean(axis=0)).any()
+        y = np.array([-1.0, -2.5, 0.5])
+        trainer = pose(X, y, X[:1] + 1, [2.0], model=LinearRegression(), support=ls.supports.Everything()).trainer
+        assert trainer.evaluate(Coalitions.from_lists([[0, 1, 2]], [[0]])) == -9.0
+
 
 class TestRidgeClassifier:
     @pytest.mark.parametrize("weight", [None, "balanced", {0: 1, 1: 2, 2: 0.3}], ids=str)

@@ -164,6 +164,14 @@ class TestTexts:
             ls.value(list(self.texts), self.y, cv=3, model=LogisticRegression())
 
 
+def test_a_frame_in_a_pipeline_of_one_step_is_trained_as_by_the_step_alone():
+    X, X_test, last = pd.DataFrame(wine.data[ROWS]), pd.DataFrame(wine.data[TESTS]), KNeighborsClassifier(3)
+    found, expected = (ls.value(X, Y, X_test, Y_TEST, model=model, **SETTINGS) for model in (make_pipeline(last), last))
+    assert (found.values == expected.values).all()
+    assert found.cost.trainer == expected.cost.trainer == "KNeighborsClassifier (compiled)"
+    assert found.notes == expected.notes
+
+
 def test_targets_that_are_transformed():
     X, y = diabetes.data[:40], diabetes.target[:40]
     X_test, y_test = diabetes.data[40:46], diabetes.target[40:46]

@@ -20,7 +20,7 @@ from localshapley.torch.graph_data import NodeData, read_edges
 
 torch = pytest.importorskip("torch")
 import naive_gcn  # noqa: E402 - it needs PyTorch
-from localshapley.torch.batched_gcn import Networks, initial_weights  # noqa: E402
+from localshapley.torch.batched_gcn import GraphNetworkBatch, initial_weights  # noqa: E402
 
 MODELS = [GCN, GraphSAGE, GIN]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -250,7 +250,7 @@ def test_out_of_memory_halves_the_batch(monkeypatch):
     data = make(7)
     coalitions = draw(data, 20)
     truth = trainer_of(data, GCN()).evaluate(coalitions)
-    trainer, train, sizes = trainer_of(data, GCN()), Networks._train, []
+    trainer, train, sizes = trainer_of(data, GCN()), GraphNetworkBatch._train, []
 
     def short_of_memory(self, field, features, columns, indptr, codes):
         sizes.append(len(indptr) - 1)
@@ -258,13 +258,15 @@ def test_out_of_memory_halves_the_batch(monkeypatch):
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return train(self, field, features, columns, indptr, codes)
 
-    monkeypatch.setattr(Networks, "_train", short_of_memory)
+    monkeypatch.setattr(GraphNetworkBatch, "_train", short_of_memory)
     np.testing.assert_allclose(trainer.evaluate(coalitions), truth, atol=1e-6)
     assert sizes[0] == 20
     trainer.evaluate(coalitions)
     assert sizes[-1] <= 6
 
-    monkeypatch.setattr(Networks, "_train", lambda *_: (_ for _ in ()).throw(torch.cuda.OutOfMemoryError("no room")))
+    monkeypatch.setattr(
+        GraphNetworkBatch, "_train", lambda *_: (_ for _ in ()).throw(torch.cuda.OutOfMemoryError("no room"))
+    )
     with pytest.raises(ls.TrainingError, match=r"too little memory to train one coalition: no room"):
         trainer.evaluate(coalitions)
 
@@ -472,7 +474,7 @@ def test_graphs_bring_their_nodes_along(form):
         known = dict(zip(("x", "y", "train_mask", "test_mask"), tensors, strict=True))
         kind = SimpleNamespace
         if form == "PyTorch Geometric":
-            kind = pytest.importorskip("torch_geometric", reason="torch_geometric").data.Data
+            kind = pytest.importorskip("torch_geometric", reason="torch_geometric").data.InputTable
         graph = kind(edge_index=edges, num_nodes=24, **known)
     settings = {"model": GCN(hidden=4, epochs=2), "device": "cpu", "support": Hops(1)}
     truth = value_nodes(data.pairs, data.X, data.y, np.sort(data.train), np.sort(data.test), **settings)

@@ -22,7 +22,7 @@ from localshapley.problem.fingerprints import describe
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from localshapley.torch.batched_networks import Networks  # noqa: E402
+from localshapley.torch.batched_networks import NetworkBatch  # noqa: E402
 from tests import naive_network  # noqa: E402
 
 
@@ -204,7 +204,7 @@ def test_threads_and_processes_change_nothing():
 
 def test_little_memory_halves_the_piece(monkeypatch):
     task, network = small_task(), Network(mlp(), epochs=2, device="cpu")
-    coalitions, train = some_coalitions(task), Networks.train
+    coalitions, train = some_coalitions(task), NetworkBatch.train
     expected = NetworkTrainer(network, task).evaluate(coalitions)
 
     def train_two(self, members, sizes):
@@ -212,9 +212,9 @@ def test_little_memory_halves_the_piece(monkeypatch):
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return train(self, members, sizes)
 
-    monkeypatch.setattr(Networks, "train", train_two)
+    monkeypatch.setattr(NetworkBatch, "train", train_two)
     np.testing.assert_allclose(NetworkTrainer(network, task).evaluate(coalitions), expected, atol=1e-12)
-    monkeypatch.setattr(Networks, "train", lambda *_: (_ for _ in ()).throw(torch.cuda.OutOfMemoryError("no room")))
+    monkeypatch.setattr(NetworkBatch, "train", lambda *_: (_ for _ in ()).throw(torch.cuda.OutOfMemoryError("no room")))
     with pytest.raises(ls.TrainingError, match="too little memory to train one coalition"):
         NetworkTrainer(network, task).evaluate(coalitions)
 
@@ -351,7 +351,7 @@ class Centring(nn.Linear):
 )
 def test_modules_that_cannot_be_trained_together(module, message, monkeypatch):
     task = small_task()
-    monkeypatch.setattr(Networks, "train", lambda *_: pytest.fail("something was trained"))
+    monkeypatch.setattr(NetworkBatch, "train", lambda *_: pytest.fail("something was trained"))
     with pytest.raises(ls.InvalidArgumentError, match=message):
         ls.value(task.X, task.y, task.X_test, task.classes[task.y_test], model=Network(module, device="cpu"))
 

@@ -17,7 +17,7 @@ from localshapley.report import SECTIONS, render, summarise
 from localshapley.report.charts import round_step
 from localshapley.report.html_tables import with_error
 from localshapley.valuation import Skill
-from made import changed
+from made import changed, made
 from report.parts import OWNERS, Outline, embedded, errors_of, gap_of, said, suspects_of, valuation
 
 
@@ -95,6 +95,11 @@ def test_values_by_class_are_those_of_the_rows(exact, iris):
     measured = summarise(exact, y=np.linspace(0, 1, len(exact.values)))["sections"]
     assert "classes" not in measured
     assert measured["rows"]["table"]["columns"][3]["kind"] == "number"
+
+
+def test_where_no_value_is_below_zero_the_headline_counts_those_above():
+    v = changed(made([1.0, 2.0]), spread_tests=np.full((2, 4), 0.001))
+    assert "of the 2 rows above zero would still be above zero with other test rows (95 %)" in render(summarise(v))
 
 
 def test_owners_without_shares_are_drawn_by_value(exact):

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from threadpoolctl import threadpool_info
 
-from localshapley.runtime.process_settings import Shared, caught_warnings
+from localshapley.runtime.process_settings import SharedSetting, caught_warnings
 from localshapley.runtime.threads import switching_soon, unthreaded_blas
 
 
@@ -32,7 +32,7 @@ def setting():
         yield
         made.append("taken back")
 
-    return Shared(make), made
+    return SharedSetting(make), made
 
 
 def test_the_first_makes_it_and_the_last_takes_it_back(setting):

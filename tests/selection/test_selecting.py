@@ -322,6 +322,30 @@ class TestLimits:
         with pytest.raises(KeyboardInterrupt):
             ls.select(*DATA, model="tree", progress=interrupt)
 
+    def test_rows_go_in_the_order_that_is_known_when_time_is_up_or_ctrl_c_comes(self):
+        def interrupt(done, total):
+            if done == 3:
+                raise KeyboardInterrupt
+
+        whole = ls.prune(*DATA, model="tree")
+        late = ls.prune(*DATA, model="tree", max_seconds=1e-9)
+        part = ls.prune(*DATA, model="tree", progress=interrupt, on_interrupt="return")
+        assert late.stopped.endswith("(limit 1e-09 s)")
+        assert part.stopped == "interrupted"
+        for found, n_taken in ((late, 1), (part, 3)):
+            assert found.order[-n_taken:].tolist() == whole.order[-n_taken:].tolist()  # those that teach most go last
+            assert sorted(found.order) == list(range(40))
+            assert np.isfinite(found.gains).all()
+        with pytest.raises(KeyboardInterrupt):
+            ls.prune(*DATA, model="tree", progress=interrupt)
+
+    @pytest.mark.parametrize("choose", [ls.select, ls.prune])
+    def test_processes_give_the_same_order(self, choose):
+        plain = ls.models.Estimator(DecisionTreeClassifier(random_state=0))
+        one, two = (choose(*DATA, model=plain, n_jobs=n) for n in (1, 2))
+        assert one.order.tolist() == two.order.tolist()
+        np.testing.assert_array_equal(one.gains, two.gains)
+
     @pytest.mark.parametrize("choose", [ls.select, ls.prune])
     def test_with_a_store_the_same_call_trains_nothing_and_finds_the_same(self, choose, tmp_path):
         alone = choose(*DATA, model=TREE)

@@ -23,6 +23,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.naive_bayes import GaussianNB
@@ -171,6 +172,7 @@ def test_a_row_exactly_at_the_radius_is_in_and_a_support_may_be_empty():
         (None, SVC(gamma=0.7), 0.7),
         (None, SVC(gamma="auto"), 1 / 3),
         (None, SVC(), 1 / (3 * X.var())),
+        (None, KernelRidge(kernel="rbf"), 1 / 3),
         (0.2, SVC(gamma=0.7), 0.2),
         (None, GaussianNB(), 1 / (3 * X.var())),
     ],

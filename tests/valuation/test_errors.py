@@ -8,7 +8,7 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.svm import SVC
 
 import localshapley as ls
-from localshapley.coalitions.jackknife_blocks import Bundles, credibility
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks, credibility
 from localshapley.valuation.intervals import beyond_doubt
 from localshapley.valuation.seeds import mean_over_seeds
 from made import changed
@@ -107,7 +107,7 @@ class TestCredibility:
         worth, held = rng.normal(0.5, 1, size=(30, 200)), []  # to test rows of thirty kinds
         for _ in range(20):
             by_test = (rng.random((size, 200)) < rate) * worth[rng.integers(30, size=size)]
-            bundles = Bundles(np.arange(size), 200)
+            bundles = JackknifeBlocks(np.arange(size), 200)
             sums = np.zeros((bundles.n, 200))
             np.add.at(sums, bundles.of_test, by_test)
             parts = {"stderr": np.zeros(200), "n_tests": np.ones(200, int), "spread_tests": bundles.spread(sums[None])}

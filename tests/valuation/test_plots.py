@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+import warnings
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -149,6 +150,27 @@ class TestPictures:
         assert ax.get_title(loc="left")
         assert name == "support" or (ax.get_xlabel() and ax.get_ylabel())
         assert "matplotlib.pyplot" not in sys.modules or not sys.modules["matplotlib.pyplot"].get_fignums()
+
+    def test_long_names_of_rows_are_cut_in_the_middle_and_have_their_number(self, exact, sampled):
+        ids = pd.Index([f"src/test/{'deep/' * 30}Rows{i:03}Test.java" for i in range(len(X))], name="file")
+        v, other = (changed(one, ids=ids) for one in (exact, sampled))
+        pictures = v.plot.ranking(10), other.plot.convergence(), v.plot.support(4)
+        found = [
+            [text.get_text() for text in texts]
+            for texts in (pictures[0].get_yticklabels(), pictures[1].get_legend().get_texts(), pictures[2].texts)
+        ]
+        for ax, names in zip(pictures, found, strict=True):
+            cut = [name for name in names if name.startswith("src/test")]
+            assert len(cut) >= 5
+            for name in cut:
+                assert len(name) == plots.MAX_NAME
+                assert ids[int(name.partition("(row\xa0")[2][:-1])].endswith(name.partition("…")[2].partition(" ")[0])
+            with warnings.catch_warnings(action="error"):
+                ax.figure.draw_without_rendering()
+        by_class = changed(exact, digests=None).plot.by_class(np.where(y, "a" * 99, "b")).get_yticklabels()
+        assert max(len(label.get_text()) for label in by_class) < plots.MAX_NAME + 9
+        owners = changed(exact, ids=ids, unit="owner").plot.ranking(4).get_yticklabels()
+        assert all("…" in label.get_text() and "(row" not in label.get_text() for label in owners)
 
     def test_the_bars_have_the_values_and_their_colours(self, exact):
         ax = exact.plot.ranking(10)

@@ -254,6 +254,11 @@ def test_less_than_no_rows_are_refused(which):
         ({"n_tests": np.arange(3)}, "n_tests must have an entry for each of the 13 values; got 3"),
         ({"spread_tests": np.ones((5, 4))}, "spread_tests must have an entry for each"),
         ({"ids": pd.Index(["a"])}, "ids must have an entry for each"),
+        ({"unit": "banana"}, "unit must be one of 'node', 'owner', 'row'; got 'banana'"),
+        (
+            {"history": ls.History(np.array([9]), np.ones((1, 3)), np.ones((1, 3)))},
+            "history must have an entry for each of the 13 values; got 3",
+        ),
         ({"support_sizes": np.arange(3)}, r"per_test must have shape \(3, 13\)"),
     ],
 )

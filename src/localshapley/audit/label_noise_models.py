@@ -36,7 +36,7 @@ from localshapley.audit.noise_rates import (
 from localshapley.data.row_digests import digest_cells, digest_labels
 from localshapley.models.fixed_trees import FixedTrainer
 from localshapley.models.task import Task
-from localshapley.models.tree_leaves import Grown
+from localshapley.models.tree_leaves import GrownTrees
 from localshapley.runtime.progress import Progress, ProgressSetting
 from localshapley.runtime.threads import cores, in_threads, unthreaded_blas
 
@@ -299,7 +299,7 @@ def _forest(X: Any, codes: Ints, seed: int, leaf: int) -> tuple[Floats, Floats]:
     n_rows, every = len(codes), np.arange(len(codes))
     forest = RandomForestClassifier(**_of_forest(n_rows, seed, leaf)).fit(X, codes)
     task = Task(X, codes, X, codes, forest.classes_, codes, scoring.Confidence())
-    return forest.oob_decision_function_, FixedTrainer(forest, task, [Grown(forest, X, every)]).values()
+    return forest.oob_decision_function_, FixedTrainer(forest, task, [GrownTrees(forest, X, every)]).values()
 
 
 def _of_forest(n_rows: int, seed: int, leaf: int = 3) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from localshapley.data.preparing import labels_of
 from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.models.estimator_checks import predict, takes_kernel, train_reference
-from localshapley.models.input_checks import Checked, check
+from localshapley.models.input_checks import CheckedInput, check
 from localshapley.models.skill import INTERVAL, NAMES, stderr_of_mean
 from localshapley.runtime.argument_checks import check_whole
 
@@ -242,7 +242,7 @@ def _places(names: pd.Index | None, n_rows: int, suspects: pd.DataFrame) -> Ints
 class _Trial:
     """Trains the model on rows as they are, without suspects and with other labels, and scores it on held-out rows."""
 
-    def __init__(self, checked: Checked, y_test: Any) -> None:
+    def __init__(self, checked: CheckedInput, y_test: Any) -> None:
         if takes_kernel(checked.model.estimator):
             raise InvalidArgumentError(
                 "model takes a precomputed kernel, which mending does not; give rows of features."

@@ -11,7 +11,19 @@ import typer
 import localshapley as ls
 from localshapley.cli.data import load_data, no_column
 from localshapley.cli.files import Writing, check_files
-from localshapley.cli.options import DATA, OUTPUT, WHOLE, Encoding, Na, RawCsv, Run, Sep, option, stripped, takes_groups
+from localshapley.cli.options import (
+    DATA,
+    OUTPUT,
+    WHOLE,
+    Encoding,
+    Na,
+    RawCsv,
+    RunOptions,
+    Sep,
+    option,
+    stripped,
+    takes_groups,
+)
 from localshapley.cli.output import Output, as_records
 from localshapley.cli.valuing import explaining_preparation, find_model, guarded_in_words
 from localshapley.errors import LocalShapleyError
@@ -62,7 +74,7 @@ def apply(
     applied = ls.audit.apply(rows.reset_index(drop=True), decisions, target=target, id=id)
     change = None
     if check:
-        run = Run(
+        run = RunOptions(
             train=table, target=target, id=id, encoding=encoding, sep=sep, na=na, model=model, drop=drop,
             category=category, task=task, no_prepare=no_prepare, seed=seed, drop_missing_target=True,
         )  # fmt: skip
@@ -85,7 +97,7 @@ def _check_out(table: Path, out: Path, force: bool) -> None:
         raise LocalShapleyError(f"{out} is {which}; give another --out, or --force to overwrite it.")
 
 
-def _checked(applied: Applied, run: Run, folds: int, output: Output) -> ScoreChange:
+def _checked(applied: Applied, run: RunOptions, folds: int, output: Output) -> ScoreChange:
     """The score before and after, with the table prepared as for a valuation."""
     data = load_data(run)
     output.status("comparing the model before and after: " + "; ".join(data.preparation))

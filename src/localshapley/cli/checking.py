@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import localshapley as ls
-from localshapley.cli.data import Data
-from localshapley.cli.options import Run
+from localshapley.cli.data import InputTable
+from localshapley.cli.options import RunOptions
 from localshapley.cli.output import Output, as_records
 from localshapley.cli.valuing import arguments, comparing_as_given
 from localshapley.errors import LocalShapleyError, LocalShapleyWarning
@@ -28,7 +28,7 @@ MAX_ROWS = 5_000
 
 
 def find_label_errors(
-    data: Data, valuation: ls.Valuation | None, n: float | None = None, errors: str = "all"
+    data: InputTable, valuation: ls.Valuation | None, n: float | None = None, errors: str = "all"
 ) -> LabelErrors:
     """Wrong labels among the rows that a command reads."""
     task = "regression" if data.regression else "classification"
@@ -42,7 +42,7 @@ def label_errors(X: Any, y: Any, valuation: ls.Valuation | None, **settings: Any
         return ls.audit.label_errors(X, y, values=valuation, **settings)
 
 
-def find_copies(data: Data) -> Copies:
+def find_copies(data: InputTable) -> Copies:
     """Copies, contradictions and outliers among the rows as they are in the file."""
     with comparing_as_given(data):
         return ls.audit.copies(data.as_given.rows, data.y, data.as_given.test_rows, data.y_test)
@@ -55,8 +55,8 @@ def lines_on_copies(copies: Copies, notes: list[Note]) -> list[str]:
 
 
 def checked(
-    run: Run,
-    data: Data,
+    run: RunOptions,
+    data: InputTable,
     valuation: ls.Valuation | None,
     found: LabelErrors,
     output: Output,
@@ -80,12 +80,12 @@ def checked(
     return lines, document, {"mending": mending, "copies": copies}
 
 
-def shown_rows(run: Run, data: Data) -> dict[str, Any]:
+def shown_rows(run: RunOptions, data: InputTable) -> dict[str, Any]:
     """What a report shows of the rows, and how they come to be applied to."""
     return {"rows": data.rows, "y": data.y, "owner": data.owner, "table": data.table, **of_file(run)}
 
 
-def of_file(run: Run) -> dict[str, Any]:
+def of_file(run: RunOptions) -> dict[str, Any]:
     """The file of a table, and how it is to be read."""
     return {"file": run.train, "reading": given_reading({name: getattr(run, name) for name in UNREAD})}
 
@@ -95,7 +95,7 @@ def given_reading(options: dict[str, Any]) -> dict[str, str]:
     return {name: text for name, text in options.items() if text != UNREAD[name]}
 
 
-def of_run(run: Run, data: Data, saved: ls.Valuation | None) -> dict[str, Any]:
+def of_run(run: RunOptions, data: InputTable, saved: ls.Valuation | None) -> dict[str, Any]:
     """The arguments that rows were valued with; where the values were saved, the model is theirs if it is known."""
     given = {name: entry for name, entry in arguments(run, data).items() if name != "store"}
     return given if saved is None else given | {"model": model_of(saved, data.y, given["model"])}

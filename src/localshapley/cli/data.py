@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from localshapley.cli.options import Run
+from localshapley.cli.options import RunOptions
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
 from localshapley.formatting import counted
 from localshapley.io.tables import read_with_notes
@@ -28,7 +28,7 @@ MANY_CLASSES = 10
 
 
 @dataclass
-class Data:
+class InputTable:
     """What is valued.
 
     Attributes
@@ -93,7 +93,7 @@ class Data:
         return self.X.to_numpy() if self.prepared else prepare(self.rows).X
 
 
-def load_data(run: Run) -> Data:
+def load_data(run: RunOptions) -> InputTable:
     """Read the tables and prepare them; the preparation is learnt from the training rows."""
     table, of_file = _read_train(run)
     valued, of_rows = _valued(run, table)
@@ -101,7 +101,7 @@ def load_data(run: Run) -> Data:
     return _prepared(run, table, train, test, [*of_file, *of_rows, *of_tests])
 
 
-def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
+def load_valued(run: RunOptions, valuation: Valuation) -> tuple[InputTable, Valuation]:
     """Read the rows that were valued, wherever they are in the table, and give their values in the same order."""
     from localshapley.cli.saved import valued_rows
 
@@ -119,7 +119,9 @@ def load_valued(run: Run, valuation: Valuation) -> tuple[Data, Valuation]:
     return _prepared(run, table, rows, None, [*of_file, *of_rows]), valuation
 
 
-def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[Note]) -> Data:
+def _prepared(
+    run: RunOptions, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataFrame | None, notes: list[Note]
+) -> InputTable:
     """Prepare the rows for the model; `notes` say what was made of the files."""
     import pandas as pd
 
@@ -148,13 +150,13 @@ def _prepared(run: Run, table: pd.DataFrame, train: pd.DataFrame, test: pd.DataF
     notes = [*steps, *notes, *_about_target(train[run.target], y, regression, run)]
     in_file = None if test_rows is None else test_rows.reset_index(drop=True)
     roles = tuple(name for name in (run.target, run.id, run.owner, *(run.drop or [])) if name is not None)
-    return Data(
+    return InputTable(
         rows, X, y, X_test, y_test, owner, regression, notes, table, in_file,
         prepared=not run.no_prepare, file=run.train.name, left_out=roles,
     )  # fmt: skip
 
 
-def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: Run) -> list[Note]:
+def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: RunOptions) -> list[Note]:
     """What to say of how the target was read, and of what it was taken for."""
     import numpy as np
     import pandas as pd
@@ -180,12 +182,12 @@ def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: Run) ->
     return notes
 
 
-def _test_name(run: Run) -> list[str]:
+def _test_name(run: RunOptions) -> list[str]:
     """What messages call the test rows where they have a file of their own."""
     return [] if run.test is None else [str(run.test)]
 
 
-def _test_labels(test: pd.DataFrame, train: pd.DataFrame, y: AnyArray, run: Run) -> AnyArray:
+def _test_labels(test: pd.DataFrame, train: pd.DataFrame, y: AnyArray, run: RunOptions) -> AnyArray:
     """The labels of the test rows, read as those of the training rows are."""
     from localshapley.data.preparing import labels_of
 
@@ -193,7 +195,7 @@ def _test_labels(test: pd.DataFrame, train: pd.DataFrame, y: AnyArray, run: Run)
     return found.astype(str) if y.dtype.kind == "U" else found.astype(bool) if y.dtype.kind == "b" else found
 
 
-def _check_columns(run: Run, needed: pd.Index, test: pd.DataFrame) -> None:
+def _check_columns(run: RunOptions, needed: pd.Index, test: pd.DataFrame) -> None:
     missing = needed.difference(test.columns, sort=False)
     if len(missing):
         raise LocalShapleyError(
@@ -213,7 +215,7 @@ def _answers(rows: pd.DataFrame, y: AnyArray) -> list[Note]:
     return [Note("target-in-column", text, column=name)]
 
 
-def _parted(run: Run, train: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame | None, list[Note]]:
+def _parted(run: RunOptions, train: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame | None, list[Note]]:
     """Training rows, and test rows where they are given or set aside, with notes on their file."""
     ways = [name for name in ("test", "test_size", "cv") if getattr(run, name) is not None]
     if len(ways) > 1:
@@ -229,7 +231,7 @@ def _parted(run: Run, train: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame |
     return (train, None, []) if run.test_size is None else (*_split(train, run), [])
 
 
-def _read_train(run: Run) -> tuple[pd.DataFrame, list[Note]]:
+def _read_train(run: RunOptions) -> tuple[pd.DataFrame, list[Note]]:
     """The table of training rows, with their names and notes; it must have all columns that the options name."""
     _check_roles(run)
     table, notes = read_with_notes(run.train, run.encoding, **_how(run))
@@ -241,7 +243,7 @@ def _read_train(run: Run) -> tuple[pd.DataFrame, list[Note]]:
     return train, notes
 
 
-def _check_roles(run: Run) -> None:
+def _check_roles(run: RunOptions) -> None:
     """Refuse a column that is to be two things."""
     others = [("--target", run.target), ("--owner", run.owner), *(("--drop", name) for name in run.drop or [])]
     for option, name in [*others, *(("--category", name) for name in run.category or [])]:
@@ -251,23 +253,23 @@ def _check_roles(run: Run) -> None:
         raise InvalidArgumentError(f"--drop {run.target} is the --target, which is needed; drop another column.")
 
 
-def _valued(run: Run, table: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
+def _valued(run: RunOptions, table: pd.DataFrame) -> tuple[pd.DataFrame, list[Note]]:
     """The rows to value, with notes on those that are left out."""
     table, without_target = _with_target(table, run.train, run)
     table, without_rare = _without_rare(table, run)
     return table, without_target + without_rare
 
 
-def _without_rare(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, list[Note]]:
+def _without_rare(table: pd.DataFrame, run: RunOptions) -> tuple[pd.DataFrame, list[Note]]:
     """The rows without those whose class no other row has, if these are to be left out."""
     import numpy as np
 
-    from localshapley.data.folds import named, rare_classes
+    from localshapley.data.folds import classes_to_drop, named
 
     if not run.drop_rare_classes:
         return table, []
     y, regression = _target(table, run)
-    rare = [] if regression else rare_classes(y)
+    rare = [] if regression else classes_to_drop(y)
     if not rare:
         return table, []
     text = (
@@ -276,12 +278,12 @@ def _without_rare(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, list[Not
     return table[~np.isin(y, rare)], [Note("rare-classes-left-out", text, n_rows=len(rare), classes=rare[:5])]
 
 
-def _how(run: Run) -> dict[str, Any]:
+def _how(run: RunOptions) -> dict[str, Any]:
     """How tables are read."""
     return {"sep": run.sep, "na": run.na, "once": (run.target, run.id, run.owner), "ids": run.id}
 
 
-def _with_target(table: pd.DataFrame, path: Path, run: Run) -> tuple[pd.DataFrame, list[Note]]:
+def _with_target(table: pd.DataFrame, path: Path, run: RunOptions) -> tuple[pd.DataFrame, list[Note]]:
     """The rows that have a target, if others are to be left out."""
     there = table[run.target].notna()
     if not run.drop_missing_target or there.all():
@@ -319,7 +321,7 @@ def no_column(option: str, name: str, table: pd.DataFrame, path: Path) -> Invali
     return InvalidArgumentError(f"{path} has no such column: {unknown_name(option, name, table.columns)}")
 
 
-def _split(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split(table: pd.DataFrame, run: RunOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Set test rows aside, classes in proportion where possible; rows keep their order."""
     import numpy as np
     from sklearn.model_selection import train_test_split
@@ -340,7 +342,7 @@ def _split(table: pd.DataFrame, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table.iloc[np.sort(train)], table.iloc[np.sort(test)]
 
 
-def _target(table: pd.DataFrame, run: Run) -> tuple[AnyArray, bool]:
+def _target(table: pd.DataFrame, run: RunOptions) -> tuple[AnyArray, bool]:
     """What is predicted, and whether by regression."""
     import numpy as np
 
@@ -359,7 +361,7 @@ def _target(table: pd.DataFrame, run: Run) -> tuple[AnyArray, bool]:
     return y, regression
 
 
-def _owner(table: pd.DataFrame, run: Run) -> pd.Series | None:
+def _owner(table: pd.DataFrame, run: RunOptions) -> pd.Series | None:
     if run.owner is None:
         return None
     owner = table[run.owner]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from localshapley.cli.options import Run
+from localshapley.cli.options import RunOptions
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
 from localshapley.io.tables import kind_of
 
@@ -28,7 +28,7 @@ def check_files(*, read: Named, written: Named) -> None:
         taken[name] = path
 
 
-def check_run(run: Run, *, out: Path | None, report: Path | None = None, values: Path | None = None) -> None:
+def check_run(run: RunOptions, *, out: Path | None, report: Path | None = None, values: Path | None = None) -> None:
     """The same for a command that values rows; the endings of its results must be right, too."""
     check_files(
         read={"the table": run.train, "--test": run.test, "--values": values},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from localshapley.cli.data import NOT_PREPARED, TASKS, no_column
-from localshapley.cli.options import Run
+from localshapley.cli.options import RunOptions
 from localshapley.cli.output import Output
 from localshapley.cli.valuing import find_model, find_support, solution
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, unknown_name
@@ -13,7 +13,7 @@ from localshapley.io.tables import read_table
 from localshapley.notes import Note
 
 if TYPE_CHECKING:
-    from localshapley.data.chunked_rows import Parts
+    from localshapley.data.chunked_rows import ChunkedRows
 
 NOT_HERE = (
     "test_size",
@@ -29,7 +29,7 @@ NOT_HERE = (
 """Options of tables that are read into memory."""
 
 
-def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[Note]]:
+def arguments_of_folder(run: RunOptions, output: Output) -> tuple[dict[str, Any], list[Note]]:
     """The arguments of `value` for a folder of files, and how its columns were prepared, in words."""
     from localshapley.data.out_of_core import parts_of
     from localshapley.data.rows import are_amounts
@@ -63,7 +63,7 @@ def arguments_of_folder(run: Run, output: Output) -> tuple[dict[str, Any], list[
     return given, steps
 
 
-def _check(run: Run) -> None:
+def _check(run: RunOptions) -> None:
     """Refuse options that need a table in memory."""
     if run.task not in TASKS:
         raise unknown_name("--task", run.task, TASKS)
@@ -77,14 +77,14 @@ def _check(run: Run) -> None:
         raise InvalidArgumentError(f"{run.train} is a folder, which needs test rows in their own file: --test FILE.")
 
 
-def _scaled(model: Any, parts: Parts) -> tuple[Any, list[Note]]:
+def _scaled(model: Any, parts: ChunkedRows) -> tuple[Any, list[Note]]:
     """The model behind a scaler of the numbers in all rows; the scaler is fitted, once, part by part."""
     import numpy as np
     from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from localshapley.supports.chunked import PartedRows
+    from localshapley.supports.chunked import ChunkedMatrix
 
     first, _ = parts.gather(np.zeros(1, dtype=np.int64))
     words = [str(name) for name, kind in first.dtypes.items() if kind.kind not in "biuf"]
@@ -93,7 +93,7 @@ def _scaled(model: Any, parts: Parts) -> tuple[Any, list[Note]]:
             f"column {words[0]!r} of the folder does not hold numbers; encode or leave out such columns beforehand, or "
             "give a pipeline with frozen steps (--model module:object --no-prepare)."
         )
-    moments = PartedRows(parts, (parts.n_rows, parts.n_columns), _as_numbers).moments()
+    moments = ChunkedMatrix(parts, (parts.n_rows, parts.n_columns), _as_numbers).moments()
     scaler = StandardScaler().fit(first)
     scaler.mean_, scaler.var_, scaler.scale_ = moments.mean, moments.variance, moments.scale
     done = Note("numbers-scaled", f"scaled {parts.n_columns} columns of numbers", n_columns=parts.n_columns)

@@ -75,7 +75,7 @@ Na = Annotated[
 
 
 @dataclass(kw_only=True)
-class Run:
+class RunOptions:
     """A valuation of the rows of a table."""
 
     train: Annotated[

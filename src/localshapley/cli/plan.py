@@ -7,13 +7,13 @@ from dataclasses import asdict
 
 import localshapley as ls
 from localshapley.cli.folder import arguments_of_folder
-from localshapley.cli.options import Run, takes_groups
+from localshapley.cli.options import RunOptions, takes_groups
 from localshapley.cli.output import Output
 from localshapley.cli.valuing import arguments, comparing_as_given, explaining_preparation, loaded
 
 
 @takes_groups
-def plan(run: Run, output: Output) -> None:
+def plan(run: RunOptions, output: Output) -> None:
     """Show what `value` with the same options would cost, before you run it."""
     if run.train.is_dir():
         given, preparation = arguments_of_folder(run, output)

@@ -10,7 +10,7 @@ import typer
 
 import localshapley as ls
 from localshapley.cli.files import Writing, check_run
-from localshapley.cli.options import ROWS, ListOut, RawCsv, Run, SavedValues, takes_groups
+from localshapley.cli.options import ROWS, ListOut, RawCsv, RunOptions, SavedValues, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows
 from localshapley.cli.valuing import (
     about,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from localshapley.arrays import Ints
-    from localshapley.cli.data import Data
+    from localshapley.cli.data import InputTable
 
 GAIN, VALUE = "gain", "value"
 OF_VALUES = ("method", "tol", "play_owners")
@@ -38,7 +38,7 @@ OF_VALUES = ("method", "tol", "play_owners")
 
 @takes_groups
 def select(
-    run: Run,
+    run: RunOptions,
     output: Output,
     n: Annotated[
         float, typer.Option("-n", "--n", help="Rows to choose, or a share such as 0.2.", show_default=False, **ROWS)
@@ -88,7 +88,7 @@ def select(
     end(result)
 
 
-def _write_rows(run: Run, places: Ints, out: Path, *, raw: bool) -> int:
+def _write_rows(run: RunOptions, places: Ints, out: Path, *, raw: bool) -> int:
     """Write rows as they are in the table, with all of its columns; returns how many cells were guarded."""
     from localshapley.io.rewriting import copy_rows
 
@@ -99,7 +99,7 @@ def _write_rows(run: Run, places: Ints, out: Path, *, raw: bool) -> int:
     return write_table(table.iloc[places], out, raw=raw, index=False)
 
 
-def _decides(by: str | None, run: Run, values: Path | None, balance: str | None, *, curve: bool) -> str:
+def _decides(by: str | None, run: RunOptions, values: Path | None, balance: str | None, *, curve: bool) -> str:
     """What decides which rows are chosen; refuses options that the other way has."""
     if by not in (None, GAIN, VALUE):
         raise unknown_name("--by", by, (GAIN, VALUE))
@@ -117,8 +117,8 @@ def _decides(by: str | None, run: Run, values: Path | None, balance: str | None,
 
 
 def _by_value(
-    run: Run, output: Output, n: float, balance: str | None, values: Path | None, errors: str
-) -> tuple[Data, ls.Valuation, pd.DataFrame, dict[str, Any], list[str]]:
+    run: RunOptions, output: Output, n: float, balance: str | None, values: Path | None, errors: str
+) -> tuple[InputTable, ls.Valuation, pd.DataFrame, dict[str, Any], list[str]]:
     """The rows of highest value."""
     from localshapley.valuation.intervals import check_errors  # heavy
 
@@ -131,8 +131,8 @@ def _by_value(
 
 
 def _by_gain(
-    run: Run, output: Output, n: float, *, curve: bool
-) -> tuple[Data, ls.Selection, pd.DataFrame, dict[str, Any], list[str]]:
+    run: RunOptions, output: Output, n: float, *, curve: bool
+) -> tuple[InputTable, ls.Selection, pd.DataFrame, dict[str, Any], list[str]]:
     """The rows that teach most together."""
     data = loaded(run, output)
     asked = problem(run, data)

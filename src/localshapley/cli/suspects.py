@@ -10,7 +10,7 @@ import typer
 import localshapley as ls
 from localshapley.cli.checking import checked, find_label_errors, shown_rows
 from localshapley.cli.files import Writing, check_run
-from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, Run, SavedValues, option, takes_groups
+from localshapley.cli.options import OUTPUT, ROWS, Check, ListOut, RawCsv, RunOptions, SavedValues, option, takes_groups
 from localshapley.cli.output import SHOWN, Output, as_records, first_rows
 from localshapley.cli.valuing import about, end, guarded_in_words, loaded, refuse_owners, saved_or_valued
 from localshapley.io.tables import OF_TABLE, write_table
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from localshapley.audit import Verdict
-    from localshapley.cli.data import Data
+    from localshapley.cli.data import InputTable
 
 
 @takes_groups
 def suspects(
-    run: Run,
+    run: RunOptions,
     output: Output,
     n: Annotated[
         float | None,
@@ -101,7 +101,7 @@ def suspects(
         end(valuation)
 
 
-def _with_columns(found: pd.DataFrame, data: Data) -> pd.DataFrame:
+def _with_columns(found: pd.DataFrame, data: InputTable) -> pd.DataFrame:
     """The suspects beside the columns of the table, of which those that are named as ours are renamed."""
     import pandas as pd
 
@@ -111,7 +111,7 @@ def _with_columns(found: pd.DataFrame, data: Data) -> pd.DataFrame:
     return pd.concat([beside, rows], axis=1)
 
 
-def _write_report(path: Path, run: Run, data: Data, valuation: ls.Valuation, **parts: Any) -> None:
+def _write_report(path: Path, run: RunOptions, data: InputTable, valuation: ls.Valuation, **parts: Any) -> None:
     ls.report.write_report(
         path,
         valuation,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import localshapley as ls
 from localshapley.cli.checking import find_copies, find_label_errors, lines_on_copies, of_run, shown_rows, worth
-from localshapley.cli.data import Data
+from localshapley.cli.data import InputTable
 from localshapley.cli.files import Writing, check_run
 from localshapley.cli.folder import arguments_of_folder
-from localshapley.cli.options import OUTPUT, RawCsv, Run, option, takes_groups
+from localshapley.cli.options import OUTPUT, RawCsv, RunOptions, option, takes_groups
 from localshapley.cli.output import Output, as_records, first_rows, table_text
 from localshapley.cli.report import check_shape, find_shape
 from localshapley.cli.valuing import about, by_command, end, guarded_in_words, problem, telling_what_is_kept, valued
@@ -56,7 +56,7 @@ class Files:
 
 
 @takes_groups
-def value(run: Run, files: Files, output: Output) -> None:
+def value(run: RunOptions, files: Files, output: Output) -> None:
     """Value every row of a table by what it contributes to a model's predictions."""
     _check(run, files)
     if run.train.is_dir():
@@ -83,7 +83,7 @@ def value(run: Run, files: Files, output: Output) -> None:
     end(valuation)
 
 
-def _value_folder(run: Run, files: Files, output: Output) -> None:
+def _value_folder(run: RunOptions, files: Files, output: Output) -> None:
     """Value the rows of all files in a folder, which need not fit into memory."""
     if files.report is not None:
         raise InvalidArgumentError(f"--report needs the table itself, but {run.train} is a folder; leave it out.")
@@ -130,7 +130,7 @@ def _in_words(
     return [*text, "", "Worst", table_text(rows, valuation.bottom(5).index, names=names)]
 
 
-def _check(run: Run, files: Files) -> None:
+def _check(run: RunOptions, files: Files) -> None:
     """Refuse what cannot be written, or shown, before anything is trained."""
     check_run(run, out=files.out, report=files.report)
     find_shape(files.image_shape)
@@ -147,7 +147,7 @@ def _owners(valuation: ls.Valuation, owner: pd.Series) -> pd.DataFrame:
     return played
 
 
-def _labelled(valuation: ls.Valuation, data: Data, owners: pd.DataFrame | None) -> pd.DataFrame:
+def _labelled(valuation: ls.Valuation, data: InputTable, owners: pd.DataFrame | None) -> pd.DataFrame:
     """The values of rows beside their labels and owners; values of owners beside their shares."""
     frame = valuation.to_frame()
     if valuation.unit == "owner":
@@ -158,7 +158,12 @@ def _labelled(valuation: ls.Valuation, data: Data, owners: pd.DataFrame | None) 
 
 
 def _write_report(
-    run: Run, files: Files, data: Data, valuation: ls.Valuation, owners: pd.DataFrame | None, output: Output
+    run: RunOptions,
+    files: Files,
+    data: InputTable,
+    valuation: ls.Valuation,
+    owners: pd.DataFrame | None,
+    output: Output,
 ) -> list[str]:
     """Write the report; returns what it says about copies, in lines."""
     assert files.report is not None
@@ -191,14 +196,16 @@ def _write_report(
     return [] if copies is None else lines_on_copies(copies, valuation.notes)
 
 
-def _mending(run: Run, files: Files, data: Data, suspects: LabelErrors, output: Output) -> Mending | None:
+def _mending(run: RunOptions, files: Files, data: InputTable, suspects: LabelErrors, output: Output) -> Mending | None:
     """What acting on the suspects is worth, where curves are drawn."""
     check = False if files.curves is None and len(data.y) > CURVE_ROWS else files.curves
     given = partial(of_run, run, data, None)
     return worth(given, data.numbers, suspects, output, check=check, option="curves")
 
 
-def _curves(run: Run, files: Files, data: Data, valuation: ls.Valuation, model: Any, output: Output) -> Curves | None:
+def _curves(
+    run: RunOptions, files: Files, data: InputTable, valuation: ls.Valuation, model: Any, output: Output
+) -> Curves | None:
     """Selection curves on the test rows, if they are asked for or the table is small."""
     import numpy as np
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 import localshapley as ls
-from localshapley.cli.data import Data, load_data, load_valued
-from localshapley.cli.options import INTERRUPTED, Run, whole
+from localshapley.cli.data import InputTable, load_data, load_valued
+from localshapley.cli.options import INTERRUPTED, RunOptions, whole
 from localshapley.cli.output import Output
 from localshapley.cli.saved import load_values
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, unknown_name
@@ -34,7 +34,7 @@ NUMBERS: dict[Any, Any] = {"int": int, "float": float, int: int, float: float}
 """How the size of a support is read, by its annotation, which most modules keep as text."""
 
 
-def problem(run: Run, data: Data) -> dict[str, Any]:
+def problem(run: RunOptions, data: InputTable) -> dict[str, Any]:
     """What is played: the arguments that say which rows, model, support and score."""
     if run.play_owners and data.owner is None:
         raise InvalidArgumentError("--play-owners needs the column that names the owners: --owner COLUMN.")
@@ -63,18 +63,20 @@ def _folds(text: str | None) -> int | str:
         raise InvalidArgumentError(f"--cv must be a number of folds, or oob; got {text!r}.") from None
 
 
-def arguments(run: Run, data: Data) -> dict[str, Any]:
+def arguments(run: RunOptions, data: InputTable) -> dict[str, Any]:
     """Everything that decides what a valuation costs: the problem, how it is solved, and what is known already."""
     return {**problem(run, data), **solution(run)}
 
 
-def solution(run: Run) -> dict[str, Any]:
+def solution(run: RunOptions) -> dict[str, Any]:
     """How the games are solved, and where what was trained is kept."""
     names = ("method", "tol", "budget", "max_seconds", "seeds", "store")
     return {name: getattr(run, name) for name in names}
 
 
-def valued(run: Run, output: Output, check: Callable[[Data], Any] = lambda data: None) -> tuple[Data, ls.Valuation]:
+def valued(
+    run: RunOptions, output: Output, check: Callable[[InputTable], Any] = lambda data: None
+) -> tuple[InputTable, ls.Valuation]:
     """Read the data, check it and value its rows; an interruption leaves what is known so far."""
     from localshapley.valuation import Digests
 
@@ -95,7 +97,7 @@ def by_command(valuation: ls.Valuation) -> ls.Valuation:
 
 
 @contextmanager
-def telling_what_is_kept(run: Run, output: Output) -> Iterator[None]:
+def telling_what_is_kept(run: RunOptions, output: Output) -> Iterator[None]:
     """Say what a store is for, and what is left of a run that is interrupted before it has a result."""
     if run.store is not None:
         output.status(
@@ -111,7 +113,7 @@ def telling_what_is_kept(run: Run, output: Output) -> Iterator[None]:
 
 
 @contextmanager
-def explaining_preparation(run: Run) -> Iterator[None]:
+def explaining_preparation(run: RunOptions) -> Iterator[None]:
     """Say in the error of a model that refuses the table what it was given."""
     try:
         yield
@@ -125,14 +127,16 @@ def explaining_preparation(run: Run) -> Iterator[None]:
         raise RefusedByModelError(f"{error} {given}") from error
 
 
-def comparing_as_given(data: Data) -> AbstractContextManager[None]:
+def comparing_as_given(data: InputTable) -> AbstractContextManager[None]:
     """Look for copies among the rows as they are in the file: names that the model does not get count, too."""
     from localshapley.data.equal_rows import comparing  # heavy
 
     return comparing(data.as_given)
 
 
-def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | None = None) -> tuple[Data, ls.Valuation]:
+def saved_or_valued(
+    run: RunOptions, values: Path | None, output: Output, n: float | None = None
+) -> tuple[InputTable, ls.Valuation]:
     """Read the data, and the values of its rows, `n` of which are asked for, where they were saved."""
     from localshapley.data.columns import count_of  # heavy
 
@@ -144,20 +148,20 @@ def saved_or_valued(run: Run, values: Path | None, output: Output, n: float | No
     return data, valuation
 
 
-def refuse_owners(run: Run) -> None:
+def refuse_owners(run: RunOptions) -> None:
     """Refuse owners as players, where a command is about rows."""
     if run.play_owners:
         raise InvalidArgumentError("--play-owners values owners, but this command is about rows; leave it out.")
 
 
-def loaded(run: Run, output: Output) -> Data:
+def loaded(run: RunOptions, output: Output) -> InputTable:
     """Read the data, and say what was made of it."""
     data = load_data(run)
     _say_prepared(run, data, output)
     return data
 
 
-def _say_prepared(run: Run, data: Data, output: Output) -> None:
+def _say_prepared(run: RunOptions, data: InputTable, output: Output) -> None:
     output.status(f"{len(data.y):,} rows of {run.train}: " + "; ".join(data.preparation))
 
 

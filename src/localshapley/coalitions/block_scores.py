@@ -8,7 +8,7 @@ from localshapley.arrays import Floats, Indices, Ints, Singles, offsets, singles
 from localshapley.coalitions.games import SupportGraph
 
 
-class Cells:
+class BlockScores:
     """Scores by bundle of test rows, of the games that have several test rows.
 
     Pairs of a row of a collection and a game come in the order of the collection's scores. A pair of such a game has a

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, GraphArrays, Indices, Ints, Lists, Masks, offsets
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import in_words
 from localshapley.runtime.memory import check_memory
@@ -160,9 +160,9 @@ class SupportGraph:
         return counts
 
     @cached_property
-    def bundles(self) -> Bundles | None:
+    def bundles(self) -> JackknifeBlocks | None:
         """The test rows in bundles; None for a graph whose test rows are not what a sample consists of."""
-        return Bundles(self.sources, self.n_players)
+        return JackknifeBlocks(self.sources, self.n_players)
 
     @property
     def n_entries(self) -> int:

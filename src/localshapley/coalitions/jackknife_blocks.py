@@ -19,7 +19,7 @@ HARDLY = 0.5
 """An error of the draws that is at most half of that of the test rows adds no more than an eighth to it."""
 
 
-class Bundles:
+class JackknifeBlocks:
     """Test rows, dealt at random to bundles of about the same size.
 
     Parameters
@@ -39,7 +39,7 @@ class Bundles:
 
     Examples
     --------
-    >>> Bundles(np.arange(3), n_players=5).share
+    >>> JackknifeBlocks(np.arange(3), n_players=5).share
     array([0.33333333, 0.33333333, 0.33333333])
     """
 

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from localshapley.arrays import AnyArray, CollectionArrays, Floats, Indices, Ints, SubsetArrays, max_by, offsets
 from localshapley.coalitions.batch import Batch
-from localshapley.coalitions.block_scores import Cells
+from localshapley.coalitions.block_scores import BlockScores
 from localshapley.coalitions.games import SupportGraph
 
 
@@ -64,7 +64,7 @@ class Collection:
     ----------
     graph : SupportGraph
     seed : int
-    cells : Cells, optional
+    cells : BlockScores, optional
         To keep the scores of games with several test rows by bundle, too.
 
     Attributes
@@ -74,7 +74,7 @@ class Collection:
         `Strata` counts them.
     """
 
-    def __init__(self, graph: SupportGraph, seed: int, cells: Cells | None = None) -> None:
+    def __init__(self, graph: SupportGraph, seed: int, cells: BlockScores | None = None) -> None:
         bits = np.random.PCG64([seed, graph.n_all])
         random = np.random.Generator(bits)
         self.graph = graph

@@ -44,7 +44,7 @@ class Complementary(InRounds):
         return Pairs(graph, executor, self, seed)
 
 
-class Cells:
+class SumsBySize:
     """Sums over the draws of one game, for each player and size of the coalition that it was in."""
 
     def __init__(self, n: int) -> None:
@@ -108,7 +108,7 @@ class Pairs(Rounds):
                 f"method='complementary' has a table of players by sizes, too large for {graph.sizes.max():,} players "
                 f"(at most {int(MAX_CELLS**0.5):,}); use 'global-mc', or value fewer rows."
             )
-        self._cells = [Cells(int(n)) for n in graph.sizes]
+        self._cells = [SumsBySize(int(n)) for n in graph.sizes]
         self._starts = self._random.random(graph.n_games)
 
     def _begin(self, n: int) -> None:
@@ -145,7 +145,7 @@ class Pairs(Rounds):
                 self._cells[game].add(self.draws % 2, own, np.where(inside, said[game], -said[game]))
             self.draws += 1
 
-    def _estimate(self) -> tuple[Floats, Floats, Floats]:
+    def _by_game(self) -> tuple[Floats, Floats, Floats]:
         gains = (self.sums(self.whole) - self.sums(self.nothing)).tolist()
         pairs = list(zip(self._cells, gains, strict=True))
         return (

@@ -7,6 +7,7 @@ exact for that vote.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.extmath import row_norms
 
 from localshapley.arrays import Floats, Indices, Ints, Masks, offsets
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
+from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import plain
-from localshapley.models.input_checks import Checked, check
+from localshapley.models.input_checks import CheckedInput, check
 from localshapley.models.task import Task
 from localshapley.notes import Note
+from localshapley.problem.table_notes import METRICS, note_on_spread
 from localshapley.runtime.argument_checks import check_n_jobs, check_number, check_whole
 from localshapley.runtime.compiling import Stopwatch, announcing_compilation
 from localshapley.runtime.progress import Progress, ProgressSetting
@@ -167,7 +170,7 @@ def threshold_knn_shapley(
 
 def _check(
     X: Any, y: Any, X_test: Any, y_test: Any, metric: Any, metric_params: dict[str, Any] | None, n_jobs: int | None
-) -> tuple[Checked, tuple[Any, dict[str, Any]]]:
+) -> tuple[CheckedInput, tuple[Any, dict[str, Any]]]:
     """Check the arguments; returns them with the metric."""
     check_n_jobs(n_jobs)
     if isinstance(metric, str) and metric == "precomputed":
@@ -185,7 +188,12 @@ def _check(
         raise InvalidArgumentError("X has columns that are not numbers; encode them, or drop them.")
     found = metric_of(model)
     check_metric(checked.task.X, *found)
-    return checked, found
+
+    def remarks() -> list[Note]:
+        scale = note_on_spread(checked.task.X, known_table(X), "KNN-Shapley", "StandardScaler()")
+        return [*checked.remarks(), *([scale] if scale and found[0] in METRICS else [])]
+
+    return replace(checked, remarks=remarks), found
 
 
 def _plain_rows(task: Task) -> tuple[Floats, Floats]:
@@ -203,7 +211,7 @@ def _ordered_bits(away: Floats) -> Masks:
 
 def _over_blocks(
     work: Callable[[slice, Ints, Floats], None],
-    checked: Checked,
+    checked: CheckedInput,
     model: str,
     n_jobs: int | None,
     progress: ProgressSetting,
@@ -214,7 +222,7 @@ def _over_blocks(
     n_rows, n_tests = checked.task.X.shape[0], checked.task.X_test.shape[0]
     size = max(1, min(max_distances // n_rows, 128))
     blocks = [slice(start, min(start + size, n_tests)) for start in range(0, n_tests, size)]
-    bundles = Bundles(np.arange(n_tests), n_rows)
+    bundles = JackknifeBlocks(np.arange(n_tests), n_rows)
     values, squares, by_bundle = np.zeros(n_rows), np.zeros(n_rows), np.zeros((bundles.n, n_rows))
     n_threads = threads_for(n_jobs)
 

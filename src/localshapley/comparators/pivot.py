@@ -13,11 +13,11 @@ import numpy as np
 from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection, log_subsets
 from localshapley.errors import InvalidArgumentError, warn
-from localshapley.methods.base import CoalitionScorer, Method
-from localshapley.methods.collecting import Collecting
+from localshapley.methods.base import CoalitionScorer, Collecting, Method
 from localshapley.methods.limits import Limits
 from localshapley.notes import Note
-from localshapley.stopping import Look, Rule, hidden
+from localshapley.sampling.estimate import Estimate, hidden
+from localshapley.stopping import Rule
 
 FIRST_DRAWS = 100
 
@@ -65,7 +65,7 @@ class PivotRun(Collecting):
         """Why there is no further round; None if the budget is the reason."""
         return None if self._found else Note("nothing-new-drawn", "no new subsets drawn")
 
-    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+    def draw(self, left: float, estimate: Estimate | None, rule: Rule | None) -> bool:
         """Draw more subsets for each game, half as many again as before; False if there is no room for more."""
         if rule is None and self._last and not self._found:
             return False  # nothing new is drawn, so the budget would never be spent
@@ -101,8 +101,8 @@ class PivotRun(Collecting):
         self._hits = hits[: collection.n_rows]
         return True
 
-    def look(self, previous: Look | None, seconds: float) -> Look:
-        """Estimate the values from all draws so far."""
+    def estimate(self) -> Estimate:
+        """Return the estimate from all draws so far."""
         from localshapley.kernels.draws import add_weighted
 
         graph, collection = self.graph, self.collection
@@ -118,15 +118,13 @@ class PivotRun(Collecting):
         sums, squares = np.zeros((2, graph.n_players)), np.zeros(graph.n_players)
         add_weighted(collection.subsets, graph.arrays, scaled, self._hits, sums, squares, np.zeros(graph.n_players))
         halves = sums / np.maximum(self._halves, 1)[:, None]
-        return Look(
+        return Estimate(
             values=sums.sum(axis=0) / self.draws,
             stderr=np.sqrt(squares) / self.draws,  # of the second moment, of which the mean is a small part
             halves=halves,
-            previous=None if previous is None else previous.values,
             draws_per_game=self.draws,
             draws_since=self._last,
             trainings=collection.n_rows,
-            seconds=seconds,
             scale=float(collection.ranges().max(initial=0.0)),
             unseen=hidden(np.ones(graph.n_games), np.full(graph.n_games, float(self.draws)), collection.ranges()),
         )

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from localshapley.data.chunked_rows import Part, Parts, column_of, given_labels, rows_of_part
+from localshapley.data.chunked_rows import ChunkedRows, RowChunk, column_of, given_labels, rows_of_part
 from localshapley.errors import InvalidArgumentError
 
 FORMATS = {".parquet": "parquet", ".pq": "parquet", ".feather": "feather", ".arrow": "ipc", ".ipc": "ipc"}
 
 
-class ArrowParts(Parts):
+class ArrowRows(ChunkedRows):
     """A file, or a folder of files in the order of their names.
 
     Parameters
@@ -47,7 +47,7 @@ class ArrowParts(Parts):
             y: Any = None
             if labels:
                 y = table.pop(self._y).to_numpy() if named else self._y[start : start + len(table)]
-            yield function(Part(start, table if rows else None, y), *shared)
+            yield function(RowChunk(start, table if rows else None, y), *shared)
             start += batch.num_rows
 
     def _batches(self, columns: list[str]) -> Iterator[Any]:

@@ -16,7 +16,7 @@ PART_BYTES = 2**26
 """Size of a part where we choose it; data that fit into one are read as a whole, and treated like any other."""
 
 
-class Part(NamedTuple):
+class RowChunk(NamedTuple):
     """Rows that lie together, from row number `start` on; what nobody asked for is None."""
 
     start: int
@@ -24,7 +24,7 @@ class Part(NamedTuple):
     y: AnyArray | None
 
 
-class Parts(ABC):
+class ChunkedRows(ABC):
     """Rows and their labels, in parts.
 
     Attributes
@@ -51,7 +51,7 @@ class Parts(ABC):
         """What becomes of `carried = function(part, carried, *shared)` over all parts, in their order, from None on."""
         carried = None
 
-        def step(part: Part) -> None:
+        def step(part: RowChunk) -> None:
             nonlocal carried
             carried = function(part, carried, *shared)
 
@@ -99,7 +99,7 @@ def first_of_all(found: Iterable[tuple[AnyArray, Ints]]) -> tuple[AnyArray, Ints
     return together, np.array([first[label] for label in together.tolist()], dtype=np.int64)
 
 
-class MappedParts(Parts):
+class MappedRows(ChunkedRows):
     """An array on disk, of which the system reads what is looked at."""
 
     def __init__(self, X: AnyArray, y: Any) -> None:
@@ -114,7 +114,7 @@ class MappedParts(Parts):
         for start in range(0, self.n_rows, self.largest):
             stop = start + self.largest
             X = np.array(self._X[start:stop]) if rows else None
-            yield function(Part(start, X, self._y[start:stop] if labels else None), *shared)
+            yield function(RowChunk(start, X, self._y[start:stop] if labels else None), *shared)
 
 
 def rows_of_part(n_columns: int) -> int:
@@ -140,25 +140,27 @@ def column_of(y: str, names: list[str]) -> list[str]:
     return [name for name in names if name != y]
 
 
-def _as_it_is(part: Part) -> Part:
+def _as_it_is(part: RowChunk) -> RowChunk:
     return part
 
 
-def _chosen(part: Part, rows: Ints) -> Part | None:
+def _chosen(part: RowChunk, rows: Ints) -> RowChunk | None:
     n = part.X.shape[0]
     inside = rows[np.searchsorted(rows, part.start) : np.searchsorted(rows, part.start + n)] - part.start
     if not len(inside):
         return None
     assert part.y is not None
-    return Part(part.start, part.X.iloc[inside] if isinstance(part.X, pd.DataFrame) else part.X[inside], part.y[inside])
+    return RowChunk(
+        part.start, part.X.iloc[inside] if isinstance(part.X, pd.DataFrame) else part.X[inside], part.y[inside]
+    )
 
 
-def _labels(part: Part) -> tuple[int, AnyArray]:
+def _labels(part: RowChunk) -> tuple[int, AnyArray]:
     assert part.y is not None
     return part.start, part.y
 
 
-def distinct_in(part: Part) -> tuple[AnyArray, Ints]:
+def distinct_in(part: RowChunk) -> tuple[AnyArray, Ints]:
     """The different labels of a part, and the first row that has each."""
     assert part.y is not None
     missing = np.flatnonzero(pd.isna(part.y))
@@ -170,7 +172,7 @@ def distinct_in(part: Part) -> tuple[AnyArray, Ints]:
     return part.y[first], part.start + np.flatnonzero(first)
 
 
-def _joined(found: Iterator[Part | None]) -> tuple[Any, AnyArray]:
+def _joined(found: Iterator[RowChunk | None]) -> tuple[Any, AnyArray]:
     parts = sorted((part for part in found if part is not None), key=lambda part: part.start)
     tables = [part.X for part in parts]
     if isinstance(tables[0], pd.DataFrame):

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import AnyArray, Ints, offsets
-from localshapley.data.chunked_rows import Part, Parts, column_of, distinct_in, first_of_all, given_labels
+from localshapley.data.chunked_rows import ChunkedRows, RowChunk, column_of, distinct_in, first_of_all, given_labels
 from localshapley.data.dask_jobs import Job, do_jobs, origin_of
 from localshapley.errors import InvalidArgumentError
 
 
-class DaskParts(Parts):
+class DaskRows(ChunkedRows):
     """The partitions of a Dask DataFrame, or the chunks of rows of a Dask array.
 
     On a cluster functions are sent to the workers that have the parts; without one, one part is looked at after the
@@ -125,14 +125,14 @@ def _count(number: int, X: Any, y: Any) -> tuple[int, int, Any]:
         return number, len(X), None
     if X is not None and len(y) != len(X):
         raise _other_parts()
-    return number, len(y), distinct_in(Part(0, None, np.asarray(y)))
+    return number, len(y), distinct_in(RowChunk(0, None, np.asarray(y)))
 
 
 def _applied(start: int, X: Any, y: Any, function: Callable[..., Any], *shared: Any) -> Any:
     """What a function makes of a part."""
-    return function(Part(start, X, None if y is None else np.asarray(y)), *shared)
+    return function(RowChunk(start, X, None if y is None else np.asarray(y)), *shared)
 
 
 def _folded(start: int, X: Any, y: Any, function: Callable[..., Any], carried: Any, *shared: Any) -> Any:
     """What a function makes of a part, and of what came of those before."""
-    return function(Part(start, X, None), carried, *shared)
+    return function(RowChunk(start, X, None), carried, *shared)

@@ -66,6 +66,17 @@ def rare_classes(y: AnyArray) -> list[Any]:
     return labels[counts < 2].tolist()  # type: ignore[no-any-return]
 
 
+def classes_to_drop(y: AnyArray) -> list[Any]:
+    """Return the classes that have one row; refused if there are no others."""
+    rare = rare_classes(y)
+    if len(rare) == len(y):
+        raise InvalidArgumentError(
+            "every class has one row, so that no row would be left without rare classes; join classes, or use a "
+            "regressor for amounts (on the command line, --task regression)."
+        )
+    return rare
+
+
 def named(classes: list[Any], most: int = 10) -> str:
     """Classes in words, the first of very many.
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from localshapley.data.arrow_chunks import ArrowParts
-from localshapley.data.chunked_rows import MappedParts, Parts, column_of
-from localshapley.data.dask_chunks import DaskParts
+from localshapley.data.arrow_chunks import ArrowRows
+from localshapley.data.chunked_rows import ChunkedRows, MappedRows, column_of
+from localshapley.data.dask_chunks import DaskRows
 from localshapley.runtime.memory import memory_size
 
 MAPPED_SHARE = 0.25
 """A memory map larger than this share of the memory is read in parts, a smaller one like any array."""
 
 
-def parts_of(X: Any, y: Any) -> Parts | None:
+def parts_of(X: Any, y: Any) -> ChunkedRows | None:
     """Rows that lie in parts; None for a table in memory, whatever it is.
 
     Parameters
@@ -28,16 +28,16 @@ def parts_of(X: Any, y: Any) -> Parts | None:
         Name of the column that holds the labels, where columns have names, or one label for each row.
     """
     if type(X).__module__.split(".")[0] in ("dask", "dask_expr"):
-        return DaskParts(X, y)
+        return DaskRows(X, y)
     dataset = sys.modules.get("pyarrow.dataset")  # if it is one, this has been imported
     if isinstance(X, str | Path) or (dataset is not None and isinstance(X, dataset.Dataset)):
-        return ArrowParts(X, y)
+        return ArrowRows(X, y)
     if isinstance(X, np.memmap) and X.ndim == 2 and X.nbytes > MAPPED_SHARE * (memory_size() or np.inf):
-        return MappedParts(X, y)
+        return MappedRows(X, y)
     return None
 
 
-def tests_in_memory(X_test: Any, y_test: Any, parts: Parts) -> tuple[Any, Any]:
+def tests_in_memory(X_test: Any, y_test: Any, parts: ChunkedRows) -> tuple[Any, Any]:
     """Test rows and their labels in memory, whatever they lie in; columns as the training rows have them."""
     if isinstance(X_test, str | Path) or type(X_test).__module__.split(".")[0] in ("dask", "dask_expr"):
         found = parts_of(X_test, y_test)

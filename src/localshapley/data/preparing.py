@@ -46,7 +46,7 @@ MAX_LISTED = 20
 
 
 @dataclass
-class Prepared:
+class PreparedTable:
     """Rows as numbers.
 
     Attributes
@@ -85,7 +85,7 @@ def prepare(
     test: pd.DataFrame | None = None,
     categories: Sequence[str] = (),
     test_name: str = "the test rows",
-) -> Prepared:
+) -> PreparedTable:
     """Fill gaps, scale numbers, give each category a feature, and texts a few, all learnt from training rows.
 
     Parameters
@@ -113,7 +113,7 @@ def prepare(
     for line, code in find_sentinels(*(table[list(columns.numbers)] for table in tables)):
         text = f"{line}; if it stands for a gap, say so (on the command line, --na={code})"
         steps.append(Note("gap-code", text, number=code))
-    return Prepared(np.asarray(X, dtype=np.float64), X_test, _features(transformer, columns), steps)
+    return PreparedTable(np.asarray(X, dtype=np.float64), X_test, _features(transformer, columns), steps)
 
 
 def _sorted_out(train: pd.DataFrame, test: pd.DataFrame | None, categories: Sequence[str]) -> _Columns:

@@ -2,7 +2,7 @@
 
 from localshapley.datasets.dataset import Dataset
 from localshapley.datasets.downloads import DataError
-from localshapley.datasets.encoded import Encoded, mnist_features
+from localshapley.datasets.encoded import EncodedImages, mnist_features
 from localshapley.datasets.loading import BUNDLED, FROM_FILES, NAMES, load
 from localshapley.datasets.mnist import load_mnist
 from localshapley.datasets.planetoid import Graph, load_graph
@@ -14,7 +14,7 @@ __all__ = [
     "NAMES",
     "DataError",
     "Dataset",
-    "Encoded",
+    "EncodedImages",
     "Graph",
     "load",
     "load_graph",

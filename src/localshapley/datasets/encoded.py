@@ -18,7 +18,7 @@ N_ENCODER = 12_000
 VERSION = 1  # of the features in the cache
 
 
-class Encoded(NamedTuple):
+class EncodedImages(NamedTuple):
     """A data set of features, with the accuracy of the network that they come from.
 
     `data` unpacks in the order of the arguments of `value`; `accuracy` is that of the whole network, on test images.
@@ -36,7 +36,7 @@ def mnist_features(
     data_home: str | os.PathLike[str] | None = None,
     cache: str | os.PathLike[str] | None = None,
     n_encoder: int = N_ENCODER,
-) -> Encoded:
+) -> EncodedImages:
     """Features of MNIST images: the 1,024 outputs of a small network's last layer but one.
 
     The network is trained on images outside the sampled rows, once; the features are kept in a file.
@@ -68,7 +68,7 @@ def mnist_features(
         part.replace(path)
     names = [f"feature {i}" for i in range(arrays["X"].shape[1])]
     rows: tuple[Floats, Floats] = (arrays["X"].astype(np.float64), arrays["X_test"].astype(np.float64))
-    return Encoded(Dataset(rows[0], arrays["y"], rows[1], arrays["y_test"], names), float(arrays["accuracy"]))
+    return EncodedImages(Dataset(rows[0], arrays["y"], rows[1], arrays["y_test"], names), float(arrays["accuracy"]))
 
 
 def _encode(n_train: int, n_test: int, seed: int, data_home: Any, n_encoder: int) -> dict[str, AnyArray]:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from threading import Thread
@@ -44,14 +44,10 @@ BETWEEN_LOOKS = 5.0
 """Seconds without a result after which to see whether the cluster still has workers."""
 
 
-def train_here(clock: Callable[[], float]) -> Backend:
+def train_here(jobs: Iterator[Job], trainer: Trainer, clock: Callable[[], float]) -> Outcomes:
     """Train in this process, one job after the other."""
-
-    def train(jobs: Iterator[Job], trainer: Trainer) -> Outcomes:
-        for index, coalitions, stops, seconds in jobs:
-            yield index, train_in_parts(trainer, coalitions, stops, seconds, clock)
-
-    return train
+    for index, coalitions, stops, seconds in jobs:
+        yield index, train_in_parts(trainer, coalitions, stops, seconds, clock)
 
 
 # Processes of this machine.
@@ -136,12 +132,8 @@ def _end_with(parent: int) -> None:
 # Workers of a Dask cluster.
 
 
-def train_on_cluster(patience: float) -> Backend:
+def train_on_cluster(jobs: Iterator[Job], trainer: Trainer, patience: float) -> Outcomes:
     """Train on the workers of a Dask cluster; waits so many seconds for some if there are none."""
-    return partial(_train_on_cluster, patience=patience)
-
-
-def _train_on_cluster(jobs: Iterator[Job], trainer: Trainer, patience: float) -> Outcomes:
     backend, _ = get_active_backend()
     await_workers(backend, patience)
     with backend.retrieval_context():  # a task of the cluster makes room for those that it waits for

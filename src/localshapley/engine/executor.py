@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter, process_time
 from typing import Protocol
 
@@ -153,11 +154,13 @@ class Executor:
 
         Reads ahead: whoever needs scores to know what to ask next asks again.
         """
-        backend, seconds, max_ready = train_here(self.clock), self.seconds_here, 1
-        is_here = self.trainer.n_jobs == 1 or self._is_short(schedule)
-        if not is_here:
-            backend, seconds, max_ready = self._away(), self.seconds_away, MAX_READY
-        sizer = self._sizer(seconds)
+        is_here = self.trainer.n_jobs == 1 or any(sizer.is_short(schedule.left()) for sizer in self._sizers.values())
+        seconds, max_ready = (self.seconds_here, 1) if is_here else (self.seconds_away, MAX_READY)
+        if seconds not in self._sizers:
+            self._sizers[seconds] = BatchSizer(seconds, self.max_batch, self.trainer.batch_size)
+            if self._pace is not None:
+                self._sizers[seconds].learn(1, 1, self._pace)
+        sizer, backend = self._sizers[seconds], self._backend(is_here)
         pending = PendingJobs(self._pieces(schedule, sizer, is_here), sizer, max_ready)
         failures = 0
         while True:
@@ -187,20 +190,10 @@ class Executor:
                 receiver.add(batch, scored.scores)
                 yield scored.counts
 
-    def _away(self) -> Backend:
-        return train_on_cluster(self.patience) if on_cluster() else train_in_processes
-
-    def _is_short(self, schedule: Schedule) -> bool:
-        """Whether the rest of a schedule is known to take less time than a batch, so that no process is worth it."""
-        return any(sizer.is_short(schedule.left()) for sizer in self._sizers.values())
-
-    def _sizer(self, seconds: float) -> BatchSizer:
-        """Sizes of batches that take so long, by what was learnt so far."""
-        if seconds not in self._sizers:
-            self._sizers[seconds] = BatchSizer(seconds, self.max_batch, self.trainer.batch_size)
-            if self._pace is not None:
-                self._sizers[seconds].learn(1, 1, self._pace)
-        return self._sizers[seconds]
+    def _backend(self, is_here: bool) -> Backend:
+        if is_here:
+            return partial(train_here, clock=self.clock)
+        return partial(train_on_cluster, patience=self.patience) if on_cluster() else train_in_processes
 
     def _pieces(self, schedule: Schedule, sizer: BatchSizer, is_here: bool) -> Iterator[Piece]:
         """Take batches, look up what is known, and cut them so that each piece is about the right amount of work."""
@@ -214,10 +207,12 @@ class Executor:
             if batch is None:
                 return
             trivial = np.zeros(len(batch), dtype=bool) if sizer.fixed else self.trainer.trivial(batch)
-            left: Piece | None = Piece(batch, None if self.store is None else self.store.look_up(batch), trivial)
-            all_known = left is not None and not len(left.todo)
-            while left is not None:
-                piece, left = left.cut(left.stops(np.array([sizer.trainings]))[0])
+            rest: Piece | None = Piece(batch, None if self.store is None else self.store.look_up(batch), trivial)
+            all_known = rest is not None and not len(rest.todo)
+            while rest is not None:
+                piece, rest = rest, None
+                if piece.n_trainings > sizer.trainings:
+                    piece, rest = piece.cut(piece.stops(np.array([sizer.trainings]))[0])
                 yield piece
 
     def _take_in(self, piece: Piece, trained: Trained, sizer: BatchSizer) -> Trained:
@@ -231,7 +226,13 @@ class Executor:
     # Limits and counts.
 
     def drain(
-        self, work: Work, bar: Progress | None = None, *, may_stop: Callable[[], bool], refuses: bool = False
+        self,
+        work: Work,
+        bar: Progress | None = None,
+        *,
+        may_stop: Callable[[], bool],
+        refuses: bool = False,
+        is_enough: Callable[[], bool] = lambda: False,
     ) -> Note | None:
         """Do the work, as far as the limit of time and Ctrl-C allow.
 
@@ -243,6 +244,8 @@ class Executor:
             Whether there is something to return now; else the work goes on, and Ctrl-C ends all.
         refuses : bool
             Whether it is an error if time is up before there is something to return.
+        is_enough : callable, optional
+            Another reason to end the work, as when time is up.
 
         Returns
         -------
@@ -255,7 +258,7 @@ class Executor:
                     self.counts.add(counts)
                     if bar is not None:
                         bar.advance(counts.progress)
-                    if self.is_late:
+                    if self.is_late or is_enough():
                         if may_stop():
                             return self.time
                         if refuses:
@@ -351,7 +354,7 @@ class Executor:
         """Seconds that it takes to train coalitions at once, past the store."""
         n_jobs = self.trainer.n_jobs
         parts = coalitions.parts(4 * n_jobs) if n_jobs > 1 else [coalitions]
-        backend = train_here(self.clock) if n_jobs == 1 else self._away()
+        backend = self._backend(n_jobs == 1)
         jobs = ((index, part, [len(part)], np.inf) for index, part in enumerate(parts))
         try:
             with Stopwatch(self.clock) as watch, closing(backend(jobs, self.trainer)) as outcomes:

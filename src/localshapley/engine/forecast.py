@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray
 from localshapley.coalitions.games import SupportGraph
-from localshapley.engine.executor import Executor
+from localshapley.engine.executor import INTERRUPTED, Executor
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.formatting import duration, in_words
 from localshapley.methods.base import Run
@@ -20,7 +19,7 @@ from localshapley.models.trainer import Work
 from localshapley.notes import Note
 from localshapley.runtime.compiling import Stopwatch
 from localshapley.runtime.progress import is_wanted
-from localshapley.stopping import Look
+from localshapley.sampling.estimate import Estimate
 
 SMALL_SUPPORT = 10
 """Supports of this size have no more than 1,024 subsets."""
@@ -100,7 +99,7 @@ def _in_time(late: Start, executor: Executor, settings: Limits, pace: float, gon
 
 def _of_fewer_tests(graph: SupportGraph, executor: Executor, settings: Limits, room: float) -> tuple[Start, int] | None:
     """A run of as many test rows as `room` trainings are enough for, and how many; None if that is hardly any."""
-    if settings.per_test or not settings.method.leaves_tests_out or graph.n_games < FEW_TESTS:
+    if settings.per_test or graph.n_games < FEW_TESTS:
         return None
     order, n = np.random.default_rng(settings.seed).permutation(graph.n_tests), graph.n_tests
     while n > FEW_TESTS:
@@ -182,7 +181,8 @@ def until_target(
     """What a run takes until its target, foreseen from its first rounds; None where there is no target.
 
     The rounds are those of all test rows or, where that is too much, one of some. They end after `most` trainings, so
-    that a busy machine makes no difference; `patience`, in seconds of the processor, is a limit for slow trainings.
+    that a busy machine makes no difference; `patience`, in seconds of the processor, is a limit for slow trainings. The
+    executor's limit of time, and Ctrl-C, end them too; its store has what they train.
     """
     aim = None if settings.rule is None else settings.rule.aim
     if aim is None or not run.samples:
@@ -192,6 +192,8 @@ def until_target(
         pilot = _Pilot(graph, executor, settings, aim, most, patience)
         if pilot.look is not None:
             return pilot.foresee(aim, graph)
+        if is_over := _why_over(pilot.cut, executor):
+            return Forecast(aim, unknown=is_over)
         affordable = pilot.run.distinct
     n_tests = graph.n_tests
     n = min(int(n_tests * affordable / run.first_look), n_tests)
@@ -205,8 +207,16 @@ def until_target(
     few = SupportGraph(supports, graph.n_players, among=graph.n_all)
     pilot = _Pilot(few, executor, replace(settings, per_test=True), aim, 2 * affordable, 2 * patience)
     if pilot.look is None:
-        return Forecast(aim, unknown="a training takes too long to try out a first look")
+        why = _why_over(pilot.cut, executor) or "a training takes too long to try out a first look"
+        return Forecast(aim, unknown=why)
     return pilot.foresee(aim, graph, chosen)
+
+
+def _why_over(cut: Note | None, executor: Executor) -> str:
+    """Why nothing more can be tried out, if that is so."""
+    if cut is INTERRUPTED:
+        return "it was interrupted"
+    return f"max_seconds={executor.max_seconds:g} is over before a first look" if executor.is_late else ""
 
 
 class _Pilot:
@@ -215,8 +225,10 @@ class _Pilot:
     Attributes
     ----------
     run : Run
-    look : Look or None
+    look : Estimate or None
         What they reached; None if there was no time for a first look.
+    cut : Note or None
+        What ended them early: time, or Ctrl-C.
     """
 
     def __init__(
@@ -224,31 +236,37 @@ class _Pilot:
     ) -> None:
         settings = replace(settings, budget=None, max_seconds=None)
         self.run = settings.method.start(graph, executor, settings)
-        self.look: Look | None = None
-        self._watch, self._draws_on, self._is_late = Stopwatch(executor.clock), True, executor.alarm(patience)
+        self.look: Estimate | None = None
+        self.cut: Note | None = None
+        self._executor, self._graph, self._seed = executor, graph, settings.seed
+        self._watch, self._is_late = Stopwatch(executor.clock), executor.alarm(patience)
+        self._stored = executor.counts.stored
         self._reached = [(0, 0.0)]  # trainings and seconds at the start, after the beginning, and after each round
         if not self._has_time_for(self.run.begin()):
             return
         self._note()
-        while self._draws_on and (self.look is None or self.look.relative_error > aim):
+        while self.look is None or self.look.relative_error > aim:
             left = np.inf if self.look is None else float(most - self.run.planned)
-            self._draws_on = self.run.draw(left, self.look, settings.rule)
-            if self._draws_on:
-                if not self._has_time_for(self.run.train()):
-                    return
-                self.look = self.run.look(self.look, 0.0)
-                self._note()
-        self.look = self.look or self.run.look(None, 0.0)
+            if not self.run.draw(left, self.look, settings.rule):
+                break
+            if not self._has_time_for(self.run.train()):
+                return
+            self.look = self.run.estimate()
+            self._note()
+        self.look = self.look or self.run.estimate()
 
     def _has_time_for(self, work: Work) -> bool:
-        with closing(work):
-            return not any(self._is_late() for _ in work)
+        self.cut = self._executor.drain(work, may_stop=lambda: True, is_enough=self._is_late)
+        return self.cut is None
 
     def _note(self) -> None:
-        self._reached.append((self.run.distinct, self._watch.seconds))
+        """Note how far the run is; what a store held counts with the time that it would have taken."""
+        stored = self._executor.counts.stored - self._stored
+        seconds = self._watch.seconds + (stored * self._executor.pace(self._graph, self._seed) if stored else 0.0)
+        self._reached.append((self.run.distinct, seconds))
 
     @property
-    def _seen(self) -> Look:
+    def _seen(self) -> Estimate:
         assert self.look is not None
         return self.look
 
@@ -312,7 +330,8 @@ class _Pilot:
         The first add up over test rows, the second over pairs of them.
         """
         look = self._seen
-        by_test = self.run.by_test()[np.flatnonzero(chosen)]
+        assert look.per_test is not None
+        by_test = look.per_test.matrix()[np.flatnonzero(chosen)]
         n, n_tests = int(chosen.sum()), len(chosen)
         apart = by_test.power(2).sum(axis=1) - float((look.stderr**2).sum()) / n
         common = (by_test @ look.values - by_test.power(2).sum(axis=1)) / (n - 1)

@@ -22,7 +22,7 @@ LATE = 2.0
 """How many times as long as planned a piece of work may take; then it is cut."""
 
 Job: TypeAlias = tuple[int, Coalitions, list[int], float]
-"""What is sent to be trained: the number of a piece, its coalitions, and the stops and seconds of `train_in_parts`."""
+"""What is sent of a piece: its number, the coalitions to train, and the stops and seconds of `train_in_parts`."""
 
 
 def train_in_parts(
@@ -61,6 +61,8 @@ class Piece:
     ----------
     todo : Coalitions
         What remains to be trained, or scored without.
+    n_trainings : int
+        Coalitions among these that really have to be trained.
     """
 
     def __init__(self, batch: Batch, known: Floats | None, trivial: AnyArray) -> None:
@@ -72,11 +74,7 @@ class Piece:
             self._places = np.flatnonzero(_coalitions_with(self._unknown, batch))
             self.todo = batch.only(self._unknown)
         self._n_until = np.cumsum(~trivial[self._places])  # trainings up to each coalition of `todo`, with it
-
-    @property
-    def n_trainings(self) -> int:
-        """Coalitions that really have to be trained."""
-        return int(self._n_until[-1]) if len(self.todo) else 0
+        self.n_trainings = int(self._n_until[-1]) if len(self._places) else 0
 
     def stops(self, marks: AnyArray) -> list[int]:
         """How many coalitions of `todo` to take for these numbers of trainings, ascending, and for all."""
@@ -152,32 +150,32 @@ class BatchSizer:
         Largest batch.
     fixed : int, optional
         Size of all batches, however long they take.
+
+    Attributes
+    ----------
+    size : int
+        Coalitions in a batch.
+    trainings : int
+        Trainings in a piece of a batch.
     """
 
     def __init__(self, seconds: float, most: int, fixed: int | None = None) -> None:
         self.seconds, self.most, self.fixed = seconds, most, fixed
         self._coalitions, self._trainings = Pace(seconds, most), Pace(seconds, most)
-
-    @property
-    def size(self) -> int:
-        """Coalitions in a batch."""
-        return self.fixed or self._coalitions.size
+        self.size, self.trainings = fixed or self._coalitions.size, fixed or self._trainings.size
 
     @property
     def least(self) -> int:
         """Coalitions that are worth sending to another process."""
         return int(self._coalitions.fitting * LEAST_SECONDS / self.seconds) if self._coalitions.is_known else 1
 
-    @property
-    def trainings(self) -> int:
-        """Trainings in a piece of a batch."""
-        return self.fixed or self._trainings.size
-
     def learn(self, n: int, n_trainings: int, seconds: float) -> None:
         """Learn that `n` coalitions, of which `n_trainings` had to be trained, took `seconds`."""
         self._coalitions.learn(n, seconds)
         if n_trainings:
             self._trainings.learn(n_trainings, seconds)
+        if not self.fixed:
+            self.size, self.trainings = self._coalitions.size, self._trainings.size
 
     def job(self, index: int, piece: Piece) -> Job:
         """A piece as it is to be trained: in parts, so that it can be cut if it turns out slow."""
@@ -214,7 +212,7 @@ class PendingJobs:
 
     def __init__(self, pieces: Iterator[Piece], sizer: BatchSizer, max_ready: int) -> None:
         self._new, self._sizer, self._max_ready = enumerate(pieces), sizer, max_ready
-        self._again: deque[int] = deque()
+        self._to_send: deque[int] = deque()
         self.sent: dict[int, Piece] = {}
         self.trouble: list[BaseException] = []
         self._ready: dict[int, list[tuple[Batch, Trained]]] = {}  # the parts of each that are back
@@ -224,15 +222,16 @@ class PendingJobs:
     def known(self) -> Iterator[tuple[Batch, Trained]]:
         """What needs no training, up to the next piece that does."""
         yield from self.ready()
-        while not self.sent and self._meets_new():
+        while not self.sent and (self._take_new(1) or self._ready):
             yield from self.ready()
 
     def jobs(self) -> Iterator[Job]:
         """What to send: first what was lost, or came back unfinished."""
         # joblib pulls from here in a thread of its own, where an error would be lost.
         try:
-            self._again = deque(sorted(self.sent))
-            while (index := self._next()) is not None:
+            self._to_send = deque(sorted(self.sent))
+            while self._to_send or self._take_new(self._max_ready):
+                index = self._to_send.popleft()
                 yield self._sizer.job(index, self.sent[index])
         except GeneratorExit:  # joblib has given up, and says why elsewhere
             raise
@@ -246,7 +245,7 @@ class PendingJobs:
             del self.sent[index]
         else:
             self.sent[index] = left
-            self._again.append(index)
+            self._to_send.append(index)
         return done
 
     def add(self, index: int, batch: Batch, scored: Trained) -> None:
@@ -264,22 +263,15 @@ class PendingJobs:
             self._whole.remove(self._following)
             self._following += 1
 
-    def _next(self) -> int | None:
-        if self._again:
-            return self._again.popleft()
-        while len(self._ready) < self._max_ready and self._meets_new():
-            if self._last in self.sent:
-                return self._last
-        return None
-
-    def _meets_new(self) -> bool:
-        """Whether there was one more piece; it is to be sent now, or ready."""
-        item = next(self._new, None)
-        if item is None:
-            return False
-        self._last, piece = item
-        if len(piece.todo):
-            self.sent[self._last] = piece
-        else:
-            self.add(self._last, piece.batch, piece.scored(None))
-        return True
+    def _take_new(self, max_ready: int) -> bool:
+        """Take new pieces, up to one that is to be sent; False if there is none, or so many wait for an earlier one."""
+        while len(self._ready) < max_ready:
+            index, piece = next(self._new, (-1, None))
+            if piece is None:
+                return False
+            if len(piece.todo):
+                self.sent[index] = piece
+                self._to_send.append(index)
+                return True
+            self.add(index, piece.batch, piece.scored(None))
+        return False

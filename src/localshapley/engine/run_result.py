@@ -17,7 +17,7 @@ from localshapley.methods import Limits, Run
 from localshapley.models.trainer import Counts
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import as_numbers
-from localshapley.stopping import Look
+from localshapley.sampling.estimate import Estimate
 
 Pick: TypeAlias = Callable[[AnyArray], AnyArray]
 """Takes an array with an entry for each row to one of other rows: in another order, or among more."""
@@ -96,30 +96,28 @@ class History:
 
 
 class EstimateHistory:
-    """The looks of a run, thinned out when there are many."""
+    """The estimates of a run, thinned out when there are many."""
 
     def __init__(self) -> None:
-        self._kept: list[Look] = []
+        self._kept: list[tuple[int, Floats, Floats]] = []
 
     @property
-    def last(self) -> Look | None:
-        """The last look, if there was one."""
-        return self._kept[-1] if self._kept else None
+    def is_begun(self) -> bool:
+        """Whether there has been any."""
+        return bool(self._kept)
 
-    def add(self, look: Look) -> Look:
-        """Keep a look."""
-        self._kept = [*(self._kept[1::2] if len(self._kept) >= MAX_LOOKS else self._kept), look]
-        return look
+    def add(self, estimate: Estimate) -> Estimate:
+        """Keep what a history shows of an estimate, which is returned."""
+        before = self._kept[1::2] if len(self._kept) >= MAX_LOOKS else self._kept
+        self._kept = [*before, (estimate.trainings, estimate.values, estimate.stderr)]
+        return estimate
 
     def history(self) -> History | None:
-        """What is kept of them in a result."""
-        if not self._kept or len(self._kept) * len(self._kept[0].values) > MAX_HISTORY:
+        """Return what a result keeps of them."""
+        if not self._kept or len(self._kept) * len(self._kept[0][1]) > MAX_HISTORY:
             return None
-        return History(
-            np.array([look.trainings for look in self._kept]),
-            singles(np.array([look.values for look in self._kept])),
-            singles(np.array([look.stderr for look in self._kept])),
-        )
+        trainings, values, stderr = map(np.array, zip(*self._kept, strict=True))
+        return History(trainings, singles(values), singles(stderr))
 
 
 @dataclass(frozen=True)
@@ -142,31 +140,31 @@ class RunResult:
         cls,
         run: Run,
         graph: SupportGraph,
-        look: Look,
-        looks: EstimateHistory,
+        estimate: Estimate,
+        history: EstimateHistory,
         executor: Executor,
         limits: Limits,
-        stopped: Note,
+        ended: Note,
         notes: list[Note],
     ) -> RunResult:
-        """The outcome of a run on the games of a graph."""
-        spread_tests = run.spread_tests()
+        """Return the outcome of a run on the games of a graph."""
+        is_sampled, per_test = bool(estimate.stderr.any()), estimate.per_test if limits.per_test else None
         return cls(
             graph=graph,
             estimate=FinalEstimate(
-                look.values,
-                look.stderr,
-                per_test=run.by_test() if limits.per_test else None,
-                spread=run.spread(look.stderr) if look.stderr.any() else None,
-                spread_tests=spread_tests,
+                estimate.values,
+                estimate.stderr,
+                per_test=None if per_test is None else per_test.matrix(),
+                spread=estimate.covariance() if is_sampled else None,
+                spread_tests=estimate.spread_tests(),
             ),
-            halves=run.halves_by_test() if limits.per_test and look.stderr.any() else None,
-            history=looks.history() if run.samples else None,
+            halves=per_test.halves() if per_test is not None and is_sampled else None,
+            history=history.history() if run.samples or is_sampled else None,
             cost=executor.cost(run.distinct),
             counts=executor.counts,
             method=run.title,
             chosen=run.why,
-            stopped=stopped,
+            stopped=ended,
             notes=[*notes, *run.notes],
         )
 

@@ -22,7 +22,7 @@ class Csr(NamedTuple):
     data: AnyArray
 
 
-class Graph(NamedTuple):
+class ClosedGraph(NamedTuple):
     """Each node's neighbours and itself (CSR), the nodes that are always present, and the features.
 
     Where all coalitions see the same graph the features are given propagated, and `shared` is true. `mixing` is a place
@@ -101,7 +101,7 @@ def sum_scores(
 
 
 @kernel(_nrt=True)
-def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, graph: Graph) -> Field:
+def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, graph: ClosedGraph) -> Field:
     """Walk two steps from the wanted nodes of each coalition, in the graph of its nodes and those always present."""
     n, n_nodes = len(indptr) - 1, len(graph.indptr) - 1
     closed, others, shared, n_blocks = graph.indptr, graph.nodes, graph.shared, graph.n_blocks
@@ -165,7 +165,7 @@ def walk(indptr: Ints, nodes: Indices, wanted_indptr: Ints, wanted: Indices, gra
 
 
 @kernel(_nrt=True)
-def learnt_features(field: Field, graph: Graph) -> tuple[Csr, Ints, Indices]:
+def learnt_features(field: Field, graph: ClosedGraph) -> tuple[Csr, Ints, Indices]:
     """Features of the rows, with a column for each that is not zero in a coalition, the first for its bias.
 
     Also gives the features behind the columns of each coalition (CSR); the bias is `n_features`.
@@ -196,7 +196,7 @@ def learnt_features(field: Field, graph: Graph) -> tuple[Csr, Ints, Indices]:
 
 
 @kernel(_nrt=True)
-def seen_features(field: Field, graph: Graph, column_indptr: Ints, columns: Indices) -> Csr:
+def seen_features(field: Field, graph: ClosedGraph, column_indptr: Ints, columns: Indices) -> Csr:
     """Features of the rows, by the columns of each coalition; features without one follow after all columns."""
     out: Csr = _room_for(field, graph)
     _, indices, data = out
@@ -237,7 +237,7 @@ def transpose(matrix: Csr, n_columns: int) -> Csr:
 
 
 @kernel(_nrt=True)
-def _add(coalition: Indices, step: int, graph: Graph, kept: AnyArray, degree: Ints) -> None:
+def _add(coalition: Indices, step: int, graph: ClosedGraph, kept: AnyArray, degree: Ints) -> None:
     """Put a coalition into the graph, or take it out again (`step` −1): which nodes are present, and all degrees."""
     for i in coalition:
         if not graph.always[i]:
@@ -261,7 +261,7 @@ def _weight(mixing: int, degree: Ints, i: int, j: int) -> float:
 
 
 @kernel(_nrt=True)
-def _room_for(field: Field, graph: Graph) -> Csr:
+def _room_for(field: Field, graph: ClosedGraph) -> Csr:
     """An empty matrix for the features of the rows, with its offsets."""
     indptr = np.zeros(len(field.rows) + 1, dtype=np.int64)
     for r, i in enumerate(field.rows):

@@ -1,7 +1,8 @@
 """What a method is: a way to compute values, which the engine drives without knowing which one it is.
 
 A `Method` holds settings and says what it can do; `start` begins a `Run` of it on the games of a problem. Round by
-round the engine has the run draw coalitions, has them trained and looks at the values, until the run or a rule ends it.
+round the engine has the run draw coalitions, has them trained and asks for an `Estimate`, until the run or a rule ends
+it. A run draws and takes in scores; all that is known of values and errors is in its estimates.
 """
 
 from __future__ import annotations
@@ -11,15 +12,14 @@ from collections.abc import Generator
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-import numpy as np
-from scipy import sparse
-
-from localshapley.arrays import Floats, Singles, scattered
+from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Batch, Receiver, Schedule
 from localshapley.coalitions.games import SupportGraph
+from localshapley.coalitions.sampled import Collection
 from localshapley.models.trainer import Trained, Trainer, Work
 from localshapley.notes import Note
-from localshapley.stopping import Look, Rule
+from localshapley.sampling.estimate import Estimate, PerTest
+from localshapley.stopping import Rule
 from localshapley.supports.base import Support
 from localshapley.supports.given import Everything
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from localshapley.methods.limits import Limits
 
 
-FEW_MET = 0.5
-"""If supports hold no more than this share of the players, the others' columns, which are 0, are not computed."""
 GLOBAL_NOTE = Note("game-global", "the game is global: all rows play for every test row.")
 EVERY_SUBSET = Note("exact", "every subset trained")
 """What ends a run that has nothing left to train."""
@@ -62,15 +60,12 @@ class Method(ABC):
         Whether all rows play for every test row, whatever the supports.
     keeps_tests : bool
         Whether it can keep the values to each test row (`per_test=True`).
-    leaves_tests_out : bool
-        Whether it may play the games of fewer test rows where there is no time for all.
     """
 
     name: ClassVar[str]
     kind: ClassVar[str] = "sampled"
     plays_all: ClassVar[bool] = False
     keeps_tests: ClassVar[bool] = True
-    leaves_tests_out: ClassVar[bool] = True
 
     @abstractmethod
     def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Run:
@@ -98,7 +93,7 @@ class Method(ABC):
 
 
 class Run(ABC):
-    """One run of a method.
+    """Draws coalitions, has them trained, and takes in their scores.
 
     Attributes
     ----------
@@ -120,8 +115,6 @@ class Run(ABC):
         Maximum number of trainings until values are first known, with an error if they are sampled.
     least_is_bound : bool
         Whether values may be known before `least_look` trainings; then the run goes on until the limit of time.
-    doing : str
-        What the progress bar says.
     kernels : tuple of str
         The kernels that it calls, at most: what there is to compile before its first use on a machine.
     complete : Note
@@ -137,7 +130,6 @@ class Run(ABC):
     counts: str = "trainings"
     first_look: int = 0
     least_is_bound: bool = False
-    doing: str = "training coalitions"
     kernels: tuple[str, ...] = ()
     complete: Note = EVERY_SUBSET
 
@@ -151,7 +143,7 @@ class Run(ABC):
         yield from ()
 
     @abstractmethod
-    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+    def draw(self, left: float, estimate: Estimate | None, rule: Rule | None) -> bool:
         """Draw the next round, at most `left` new coalitions; False if there is none, see `ended`."""
 
     @abstractmethod
@@ -159,8 +151,8 @@ class Run(ABC):
         """Have the coalitions of the round trained; yields after each piece of work what it took."""
 
     @abstractmethod
-    def look(self, previous: Look | None, seconds: float) -> Look:
-        """Values and errors from all rounds so far."""
+    def estimate(self) -> Estimate:
+        """Return what is known from all rounds so far; asked for once after each of them."""
 
     @property
     @abstractmethod
@@ -186,47 +178,6 @@ class Run(ABC):
         """Forget the unfinished part of the round."""
         raise NotImplementedError
 
-    def by_test(self) -> sparse.csr_array:
-        """`φ_z(v_t)` at the last look, as a matrix of test rows and players; for methods that keep test rows."""
-        raise NotImplementedError
-
-    def halves_by_test(self) -> Floats | None:
-        """The entries of `by_test` from each half of the draws, shape (2, n_entries); None if nothing is sampled."""
-        return None
-
-    def spread(self, stderr: Floats) -> Singles | None:
-        """Columns, one row per player, whose products are the covariances of the values, where they are known."""
-        return None
-
-    def by_bundle(self) -> Floats | None:
-        """Values to each bundle of the graph's test rows at the last look, where they are known.
-
-        Returns
-        -------
-        array of shape (1 or 2, n_bundles, n_players), or None
-            Exact values, or those from each half of the draws.
-        """
-        return None
-
-    def spread_tests(self) -> Singles | None:
-        """Columns like those of `spread`, for what other test rows would have changed, where that is known."""
-        bundles, sums = self.graph.bundles, self.by_bundle()
-        if bundles is None or sums is None:
-            return None
-        squares = self.squares()
-        met = np.flatnonzero(sums.any(axis=(0, 1)))
-        if not 1 < len(met) < FEW_MET * sums.shape[2]:
-            return bundles.spread(sums, squares)
-        found = bundles.spread(sums[:, :, met], None if squares is None else squares[met])
-        return None if found is None else scattered(found, met, sums.shape[2])
-
-    def squares(self) -> Floats | None:
-        """Sums over the test rows of the squared values to each, where test rows are told apart.
-
-        From halves of the draws, the products of both: errors of the draws do not add to these.
-        """
-        return None
-
     @property
     def notes(self) -> list[Note]:
         """What a reader of the values should know."""
@@ -239,7 +190,7 @@ class Certain(Run):
     samples = False
     _is_drawn = False
 
-    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+    def draw(self, left: float, estimate: Estimate | None, rule: Rule | None) -> bool:
         """Once."""
         is_first, self._is_drawn = not self._is_drawn, True
         return is_first
@@ -253,6 +204,41 @@ class Certain(Run):
     def values(self) -> Floats:
         """The value of each player."""
 
-    def look(self, previous: Look | None, seconds: float) -> Look:
-        """The answer."""
-        return Look.certain(self.values(), self.distinct, seconds)
+    def per_test(self) -> PerTest | None:
+        """The values to each test row, if the method tells test rows apart."""
+        return None
+
+    def estimate(self) -> Estimate:
+        """Return the answer."""
+        return Estimate.certain(self.values(), self.distinct, self.per_test())
+
+
+class Collecting(Run):
+    """A run that draws distinct subsets of all games: each is kept and trained once.
+
+    Attributes
+    ----------
+    collection : Collection
+        All subsets drawn so far, with their scores.
+    """
+
+    collection: Collection
+    _executor: CoalitionScorer
+
+    def train(self) -> Work:
+        """The subsets that are drawn and not trained yet."""
+        return self._executor.feed(self.collection, self.collection)
+
+    @property
+    def distinct(self) -> int:
+        """Subsets trained."""
+        return self.collection.n_scored
+
+    @property
+    def planned(self) -> int:
+        """Subsets drawn."""
+        return self.collection.n_rows
+
+    def cut_short(self) -> None:
+        """Forget subsets that are not trained; an unfinished round would be biased."""
+        self.collection.truncate(self.collection.n_scored)

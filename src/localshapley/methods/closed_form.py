@@ -11,10 +11,11 @@ from localshapley.arrays import Floats, Singles, scattered
 from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.formatting import counted, in_words
-from localshapley.methods.base import FEW_MET, Certain, CoalitionScorer, Method
+from localshapley.methods.base import Certain, CoalitionScorer, Method
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Counts, Parts, Solver, Work
 from localshapley.notes import Note
+from localshapley.sampling.estimate import FEW_MET, PerTest
 
 CLASSES_PER_SECOND = 1e7
 """A lower bound on how fast classes are scored."""
@@ -79,7 +80,6 @@ class ClosedFormRun(Certain):
 
     title = "exact"
     counts = "classes"
-    doing = "scoring classes of coalitions"
     why = "closed form: coalitions with equal scores are counted together, and none is trained"
 
     def __init__(self, graph: SupportGraph, solver: Solver, classes: int) -> None:
@@ -99,27 +99,39 @@ class ClosedFormRun(Certain):
         """Sums over the test rows."""
         return self.graph.values(self._by_test)
 
-    def by_test(self) -> sparse.csr_array:
-        """As the solver found them."""
-        return self.graph.matrix(self._by_test)
+    def per_test(self) -> SolvedTests:
+        """The values that the solver found."""
+        return SolvedTests(self.graph, self._by_test)
+
+
+@dataclass(frozen=True)
+class SolvedTests(PerTest):
+    """Values at the places of `graph.N`, as a solver finds them."""
+
+    graph: SupportGraph
+    found: Floats
+
+    def matrix(self) -> sparse.csr_array:
+        """Return them as they are."""
+        return self.graph.matrix(self.found)
 
     def by_bundle(self) -> Floats | None:
         """Sums over the test rows of each bundle."""
         bundles = self.graph.bundles
-        return None if bundles is None else bundles.sums(self.graph.N, self._by_test, bundles.of_test)[None]
+        return None if bundles is None else bundles.sums(self.graph.N, self.found, bundles.of_test)[None]
 
     def squares(self) -> Floats | None:
         """Sums over all test rows."""
-        return self.graph.values(self._by_test**2)
+        return self.graph.values(self.found**2)
 
-    def spread_tests(self) -> Singles | None:
+    def spread(self) -> Singles | None:
         """The same columns; where few of many rows are in any support, there is no room made for the others."""
         bundles, (indptr, players), n_players = self.graph.bundles, self.graph.N, self.graph.n_players
         if bundles is None or len(players) >= FEW_MET * n_players:
-            return super().spread_tests()
+            return super().spread()
         met, place = np.unique(players, return_inverse=True)
-        sums = bundles.sums((indptr, place.astype(np.int32)), self._by_test, bundles.of_test, len(met))
-        squares: Floats = np.bincount(place, weights=self._by_test**2).astype(np.float64)
+        sums = bundles.sums((indptr, place.astype(np.int32)), self.found, bundles.of_test, len(met))
+        squares: Floats = np.bincount(place, weights=self.found**2).astype(np.float64)
         found = bundles.spread(sums[None], squares)
         return None if found is None else scattered(found, met, n_players)
 
@@ -129,7 +141,6 @@ class PartsRun(Certain):
 
     title = "exact"
     counts = "parts"
-    doing = "valuing trees"
     why = "closed form: the trees stay as they are, and a coalition only refills their leaves"
 
     def __init__(self, graph: SupportGraph, parts: Parts) -> None:
@@ -152,14 +163,9 @@ class PartsRun(Certain):
         """The sums."""
         return self._parts.values()
 
-    def by_test(self) -> sparse.csr_array:
+    def per_test(self) -> PartSums:
         """The same formulas for each test row."""
-        return self._parts.by_test(self.graph)
-
-    def by_bundle(self) -> Floats | None:
-        """The same formulas for the test rows of each bundle."""
-        bundles = self.graph.bundles
-        return None if bundles is None else self._parts.by_bundle(bundles)[None]
+        return PartSums(self.graph, self._parts)
 
     @property
     def notes(self) -> list[Note]:
@@ -168,3 +174,20 @@ class PartsRun(Certain):
             return []
         text = "leaves are so large that the sizes of supports and the numbers of test rows are upper bounds."
         return [Note("sizes-are-bounds", text)]
+
+
+@dataclass(frozen=True)
+class PartSums(PerTest):
+    """Values that the parts of a model have a formula for; computed when they are asked for."""
+
+    graph: SupportGraph
+    parts: Parts
+
+    def matrix(self) -> sparse.csr_array:
+        """Return the same formulas for each test row."""
+        return self.parts.by_test(self.graph)
+
+    def by_bundle(self) -> Floats | None:
+        """Return the same formulas for the test rows of each bundle."""
+        bundles = self.graph.bundles
+        return None if bundles is None else self.parts.by_bundle(bundles)[None]

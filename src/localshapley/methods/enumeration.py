@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from scipy import sparse
-
 from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Schedule
-from localshapley.coalitions.exact_sums import ExactSum
 from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import TooLargeError
 from localshapley.formatting import in_words
 from localshapley.methods.base import Certain, CoalitionScorer
+from localshapley.methods.exact_sums import ExactSum
 from localshapley.models.trainer import Work
 
 MAX_SUBSETS = 2**30
@@ -66,20 +64,15 @@ class Enumeration(Certain):
 
     def train(self) -> Work:
         """Every coalition of the schedule."""
-        yield from self._executor.feed(self._schedule, self._sum)
+        return self._executor.feed(self._schedule, self._sum)
 
     def values(self) -> Floats:
         """The sums."""
         return self._sum.values()
 
-    def by_test(self) -> sparse.csr_array:
-        """The sums of each test row."""
-        return self._sum.matrix()
-
-    def by_bundle(self) -> Floats | None:
-        """The sums of each bundle."""
-        found = self._sum.by_bundle()
-        return None if found is None else found[None]
+    def per_test(self) -> ExactSum:
+        """The sums of each test row, or each bundle."""
+        return self._sum
 
 
 def refuse_if_too_large(graph: SupportGraph, method: str, trainings: int, most: int, budget: int | None) -> None:

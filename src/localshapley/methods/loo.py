@@ -14,6 +14,7 @@ from localshapley.methods.enumeration import MAX_SUBSETS, refuse_if_too_large
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
+from localshapley.sampling.estimate import PerTest
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class LeaveOneOutRun(Certain):
 
     def train(self) -> Work:
         """Every coalition of the schedule."""
-        yield from self._executor.feed(self, self)
+        return self._executor.feed(self, self)
 
     @property
     def notes(self) -> list[Note]:
@@ -110,6 +111,18 @@ class LeaveOneOutRun(Certain):
         loss = self._sums[self._games[n_games:]] - self._sums[n_games:]
         return np.bincount(self._without[n_games:], weights=loss, minlength=self.graph.n_players).astype(np.float64)
 
-    def by_bundle(self) -> Floats | None:
+    def per_test(self) -> PerTest:
         """The same, summed over the test rows of each bundle."""
-        return None if self.graph.bundles is None else self._bundled
+        return LossPerBundle(self.graph, self._bundled)
+
+
+@dataclass(frozen=True)
+class LossPerBundle(PerTest):
+    """What is lost without each player, for the test rows of each bundle."""
+
+    graph: SupportGraph
+    bundled: Floats
+
+    def by_bundle(self) -> Floats | None:
+        """Return the losses, if there are bundles."""
+        return None if self.graph.bundles is None else self.bundled

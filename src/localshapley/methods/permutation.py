@@ -16,7 +16,7 @@ from localshapley.coalitions.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer
 from localshapley.methods.rounds import InRounds, Rounds
 from localshapley.models.trainer import Counts, Work
-from localshapley.stopping import NOTHING
+from localshapley.sampling.estimate import NOTHING
 
 SAME = 1e-9
 """Gains that differ by less than this share of what gains are in a game are the same, up to rounding."""
@@ -104,7 +104,7 @@ class Walks(Rounds):
             self._squares += change * (gain - self._mean)
             self.draws += 1
 
-    def _estimate(self) -> tuple[Floats, Floats, Floats]:
+    def _by_game(self) -> tuple[Floats, Floats, Floats]:
         counts = np.maximum([(self.draws + 1) // 2, self.draws // 2], 1)
         variance = self._squares / max(self.draws - 1, 1) / max(self.draws, 1)
         return self._mean, np.maximum(variance, self._of_constant()), self._halves / counts[:, np.newaxis]

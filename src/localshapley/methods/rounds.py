@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
-from scipy import sparse
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists, offsets
 from localshapley.coalitions.batch import Batch
@@ -17,7 +16,8 @@ from localshapley.methods.base import EVERY_SUBSET, GLOBAL_NOTE, CoalitionScorer
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
-from localshapley.stopping import Look, Rule, hidden
+from localshapley.sampling.estimate import Estimate, PerGame, hidden
+from localshapley.stopping import Rule
 
 FIRST_DRAWS = 10
 
@@ -135,7 +135,7 @@ class Rounds(Run):
         """Take in a block that has all of its scores, and count its draws."""
 
     @abstractmethod
-    def _estimate(self) -> tuple[Floats, Floats, Floats]:
+    def _by_game(self) -> tuple[Floats, Floats, Floats]:
         """Values, variances and values by each half of the draws, for the players of each game."""
 
     def _later(self) -> int:
@@ -151,7 +151,7 @@ class Rounds(Run):
 
     def begin(self) -> Work:
         """The empty and the full coalition of every game."""
-        yield from self.executor.feed(self, self)
+        return self.executor.feed(self, self)
 
     def train(self) -> Work:
         """The coalitions of the round; later ones may depend on the scores of earlier ones."""
@@ -278,7 +278,7 @@ class Rounds(Run):
         """Why there is no further round; None if the budget is the reason."""
         return None if self.each else EVERY_SUBSET
 
-    def draw(self, left: float, look: Look | None, rule: Rule | None) -> bool:
+    def draw(self, left: float, estimate: Estimate | None, rule: Rule | None) -> bool:
         """Begin a round, a tenth more draws than before; False if there is no room for more."""
         if not self.each:
             return False
@@ -290,50 +290,29 @@ class Rounds(Run):
     def _start(self) -> None:
         self._follow()
 
-    def look(self, previous: Look | None, seconds: float) -> Look:
-        """Estimate the values from all draws so far."""
+    def estimate(self) -> Estimate:
+        """Return the estimate from all draws so far."""
         if not self.each:  # games of one player at most: there is nothing to draw
             self._in_block = 1
             self._begin(1)
             self._finish()
             self._in_block = 0
-        self._found, variance, self._found_by_half = self._estimate()
-        return Look(
-            values=self.graph.by_player(self._found),
-            stderr=np.sqrt(self.graph.by_player(variance)),
-            halves=np.array([self.graph.by_player(half) for half in self._found_by_half]),
-            previous=None if previous is None else previous.values,
+        graph = self.graph
+        by_game, variance, halves = self._by_game()
+        return Estimate(
+            values=graph.by_player(by_game),
+            stderr=np.sqrt(graph.by_player(variance)),
+            halves=np.array([graph.by_player(half) for half in halves]),
             draws_per_game=self.draws,
             draws_since=self._last,
             trainings=self.n_scored,
-            seconds=seconds,
             scale=float((self._high - self._low).max(initial=0.0)),
             exact=not self.each,
             unseen=0.0 if not self.each else self._unseen(),
+            per_test=PerGame(graph, by_game, halves),
         )
 
     def _unseen(self) -> float:
         """How far values may be moved by coalitions that have not been drawn yet."""
         sizes, ranges = self.graph.sizes, self._high - self._low
         return hidden(np.maximum(sizes - 1, 0) / (sizes + 1), np.full(len(sizes), float(self.draws)), ranges)
-
-    def by_bundle(self) -> Floats | None:
-        """Sums over the test rows of each bundle, if each is a game of its own."""
-        graph, bundles = self.graph, self.graph.bundles
-        if bundles is None or (graph.tests_per_game > 1).any():
-            return None
-        pairs, bundle = (graph.indptr, graph.players), bundles.of_test[graph.tests]
-        return np.stack([bundles.sums(pairs, half, bundle) for half in self._found_by_half])
-
-    def squares(self) -> Floats | None:
-        """Sums over the games, each of which has one test row where bundles are known."""
-        one, two = self._found_by_half
-        return self.graph.by_player(one * two)
-
-    def by_test(self) -> sparse.csr_array:
-        """Values of the players of each test row, which is a game of its own."""
-        return self.graph.matrix_of_games(self._found)
-
-    def halves_by_test(self) -> Floats | None:
-        """The same by each half of the draws."""
-        return np.stack([self.graph.matrix_of_games(half).data for half in self._found_by_half])

@@ -14,14 +14,14 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Floats, Ints, Lists, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.boosting_losses import Recipe, margins_of, recipe_of
 from localshapley.models.compiled import plain
 from localshapley.models.estimator_checks import final_step, has_random_state
 from localshapley.models.task import Task
 from localshapley.models.trainer import Counts, Trained, Trainer
-from localshapley.models.tree_leaves import Grown, Leaves, grouped
+from localshapley.models.tree_leaves import GrownTrees, TreeLeaves, grouped
 from localshapley.notes import Note
 from localshapley.runtime.threads import threads_for
 from localshapley.supports.leaf_numbers import leaf_numbers
@@ -47,7 +47,7 @@ class Terms(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Boosted(Grown):
+class BoostedTrees(GrownTrees):
     """Boosted trees with the rows in their leaves, and the test rows.
 
     Attributes
@@ -199,7 +199,7 @@ class BoostedTrainer(Trainer):
     ----------
     estimator : boosted trees
     task : Task
-    growths : list of Boosted
+    growths : list of BoostedTrees
         The fitted trees, those of each fold.
     n_jobs : int, optional
         Threads; by default one per core.
@@ -207,11 +207,11 @@ class BoostedTrainer(Trainer):
 
     kernels = ("group", "count_mates", "list_mates", "value_rows_of_leaves", "score_boosted")
 
-    def __init__(self, estimator: Any, task: Task, growths: list[Boosted], n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: Any, task: Task, growths: list[BoostedTrees], n_jobs: int | None = None) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (fixed)"
         self.is_random = has_random_state(estimator)
         self._n_threads = threads_for(n_jobs)
-        self.leaves = Leaves(list(growths), task.X.shape[0], task.X_test.shape[0], self._n_threads)
+        self.leaves = TreeLeaves(list(growths), task.X.shape[0], task.X_test.shape[0], self._n_threads)
         self.n_parts = self.leaves.n_trees
         self.training_notes = _notes(growths)
         self._starts = np.zeros(task.X_test.shape[0])
@@ -273,7 +273,7 @@ class BoostedTrainer(Trainer):
         """Values to each test row."""
         return sparse.csr_array(sum(by_leaf @ shares for by_leaf, shares in self._factors()))
 
-    def by_bundle(self, bundles: Bundles) -> Floats:
+    def by_bundle(self, bundles: JackknifeBlocks) -> Floats:
         """Values to each bundle of test rows."""
         tests = np.arange(self.leaves.n_tests)
         dealt = sparse.csr_array((np.ones(len(tests)), (bundles.of_test, tests)), shape=(bundles.n, len(tests)))
@@ -324,7 +324,7 @@ def _n_nodes(n_rows: int) -> tuple[int, int]:
     return 32 + int(np.ceil(8 * np.log2(n_rows / SMALL_LEAF))), 5
 
 
-def _notes(growths: list[Boosted]) -> tuple[Note, ...]:
+def _notes(growths: list[BoostedTrees]) -> tuple[Note, ...]:
     """Where refilled leaves differ from those of the model, and what the score is."""
     found = []
     if growths[0].recipe.loss == "squared":

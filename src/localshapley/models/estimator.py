@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import TrainingError
 from localshapley.models.estimator_checks import (
     counts_rows,
+    draws_to_predict,
     final_step,
     has_random_state,
     prepared,
@@ -108,6 +110,8 @@ class EstimatorTrainer(Trainer):
             final.set_params(classes=task.classes)
         self._task = task
         self._skip_errors = skip_errors
+        # Such a model's draws for a row depend on the rows before it, which games, batches and a store choose.
+        self._one_by_one = draws_to_predict(self._estimator)
 
     def train(self, coalitions: Coalitions) -> Trained:
         """Train and score coalitions in this process, with one BLAS thread."""
@@ -144,7 +148,7 @@ class EstimatorTrainer(Trainer):
         """Train on rows and predict test rows; None where the model refuses the rows."""
         try:
             model = _fit(self._estimator, self._task, rows)
-            return _predict_rows(model, self._task, tests, rows)
+            return _predict_rows(model, self._task, tests, rows, alone=self._one_by_one)
         except Exception as error:
             if refuses(error):  # "cannot learn from so little"; the whole training set has been tried before
                 counts.failed += 1
@@ -183,14 +187,15 @@ def _select(model: Any, X: Any, rows: Indices, columns: Indices) -> Any:
     return _safe_indexing(chosen, columns, axis=1) if takes_kernel(model) else chosen
 
 
-def _predict_rows(model: Any, task: Task, tests: Indices, rows: Indices) -> Floats:
-    """Predict test rows; NaN for those that the model refuses."""
-    try:
-        return predict(model, task, _select(model, task.X_test, tests, rows))
-    except ValueError:
-        if len(tests) == 1:
-            return np.full(1 if task.classes is None else (1, task.n_outputs), np.nan)
-        return np.concatenate([_predict_rows(model, task, tests[i : i + 1], rows) for i in range(len(tests))])
+def _predict_rows(model: Any, task: Task, tests: Indices, rows: Indices, *, alone: bool) -> Floats:
+    """Predict test rows, together or each alone; NaN for those that the model refuses."""
+    if len(tests) == 1 or not alone:
+        try:
+            return predict(deepcopy(model) if alone else model, task, _select(model, task.X_test, tests, rows))
+        except ValueError:
+            if len(tests) == 1:
+                return np.full(1 if task.classes is None else (1, task.n_outputs), np.nan)
+    return np.concatenate([_predict_rows(model, task, tests[i : i + 1], rows, alone=alone) for i in range(len(tests))])
 
 
 def predict(model: Any, task: Task, X: Any) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import StackingClassifier, StackingRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -21,7 +22,7 @@ from sklearn.utils import get_tags
 from localshapley.arrays import AnyArray
 from localshapley.data.rows import Data, are_numbers, as_array, check_size, extremes, numbers_in
 from localshapley.errors import InvalidArgumentError, RefusedByModelError, TrainingError
-from localshapley.runtime.boosting_libraries import REFUSALS, Coded, library_of, open_states, tamed
+from localshapley.runtime.boosting_libraries import REFUSALS, LabelCoder, library_of, open_states, tamed
 from localshapley.runtime.process_settings import caught_warnings
 
 FEW_ROWS = 2000
@@ -43,8 +44,8 @@ def check_estimator(estimator: Any) -> None:
     # Some can predict only once they are fitted: scikit-learn's stacking.
     predicts = hasattr(estimator, "predict") or isinstance(final_step(estimator), STACKED)
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params") and predicts):
-        is_module = any(kind.__module__.startswith("torch.nn") for kind in type(estimator).__mro__)
-        remedy = " A PyTorch module goes into models.Network: model=models.Network(module)." if is_module else ""
+        is_module = any(kind.__module__.startswith("torch.nn") for kind in type(final_step(estimator)).__mro__)
+        remedy = " A PyTorch module goes into models.Network(module)." if is_module else ""
         raise InvalidArgumentError(
             "model must be a scikit-learn estimator, a name or a localshapley.models object; got "
             f"{estimator!r}.{remedy}"
@@ -116,6 +117,8 @@ def _flat(pipeline: Pipeline) -> list[Any]:
 
 def reads_names(estimator: Any) -> bool:
     """Whether there are other estimators inside, which may read columns by name; trees do not."""
+    if type(estimator) is Pipeline and len(estimator.steps) == 1:
+        return reads_names(estimator.steps[0][1])
     settings = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
     inside = [value for value in settings if hasattr(value, "get_params")]
     return not all(isinstance(value, BaseDecisionTree) for value in inside)
@@ -123,7 +126,7 @@ def reads_names(estimator: Any) -> bool:
 
 def final_step(estimator: Any) -> Any:
     """The estimator itself, or the last step of a pipeline."""
-    if isinstance(estimator, Coded):
+    if isinstance(estimator, LabelCoder):
         return getattr(estimator, "estimator_", estimator.estimator)
     return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
 
@@ -177,6 +180,15 @@ def refuses(error: Exception) -> bool:
 def has_random_state(estimator: Any) -> bool:
     """Whether an estimator, or a part of it, can be given a random state."""
     return bool(_random_states(estimator))
+
+
+def draws_to_predict(estimator: Any) -> bool:
+    """Whether an estimator, or a part of it, draws random numbers for each row that it predicts."""
+    return any(
+        (isinstance(one, DummyClassifier) and one.strategy in ("stratified", "uniform"))
+        or (type(one).__name__ == "IterativeImputer" and one.sample_posterior)
+        for one in [estimator, *estimator.get_params(deep=True).values()]
+    )
 
 
 def counts_rows(estimator: Any) -> bool:

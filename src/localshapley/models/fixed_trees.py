@@ -15,15 +15,15 @@ from localshapley import scoring
 from localshapley.arrays import AnyArray, Floats, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
 from localshapley.errors import InvalidArgumentError
-from localshapley.models.boosted_trees import Boosted, BoostedTrainer
+from localshapley.models.boosted_trees import BoostedTrainer, BoostedTrees
 from localshapley.models.boosting_losses import family_of
 from localshapley.models.compiled import plain
 from localshapley.models.estimator_checks import final_step, has_random_state, train_reference
 from localshapley.models.task import Task
 from localshapley.models.trainer import Counts, Model, Trained, Trainer
-from localshapley.models.tree_leaves import Grown, Leaves
+from localshapley.models.tree_leaves import GrownTrees, TreeLeaves
 from localshapley.notes import Note
 from localshapley.runtime.threads import threads_for
 
@@ -104,19 +104,19 @@ class Fixed(Model):
         reference = train_reference(self.estimator, task.X, task.y, task.seed)
         return self.refilling(task, [self.grown(reference, task, rows, tests)], n_jobs)
 
-    def grown(self, reference: Any, task: Task, rows: Ints, tests: Ints) -> Grown:
+    def grown(self, reference: Any, task: Task, rows: Ints, tests: Ints) -> GrownTrees:
         """The fitted trees of a task, whose rows and test rows have these numbers among all."""
         if not self.is_boosted:
-            return Grown(reference, task.X, rows, task.X_test, tests)
+            return GrownTrees(reference, task.X, rows, task.X_test, tests)
         y, y_test = task.y, task.y_test
         if task.codes is not None:  # the rows of a fold may lack a class
             present, y = np.unique(task.codes, return_inverse=True)
             y_test = np.where(np.isin(y_test, present), np.searchsorted(present, y_test), -1)
-        return Boosted(reference, task.X, rows, task.X_test, tests, y, y_test)
+        return BoostedTrees(reference, task.X, rows, task.X_test, tests, y, y_test)
 
-    def refilling(self, task: Task, growths: list[Grown], n_jobs: int | None) -> FixedTrainer | BoostedTrainer:
+    def refilling(self, task: Task, growths: list[GrownTrees], n_jobs: int | None) -> FixedTrainer | BoostedTrainer:
         """The trainer that refills the leaves of trees, one forest or boosting for each fold."""
-        boosted = [grown for grown in growths if isinstance(grown, Boosted)]
+        boosted = [grown for grown in growths if isinstance(grown, BoostedTrees)]
         if not boosted:
             return FixedTrainer(self.estimator, task, growths, n_jobs)
         if task.empty is not None:
@@ -134,7 +134,7 @@ class FixedTrainer(Trainer):
     ----------
     estimator : tree or forest
     task : Task
-    growths : list of Grown
+    growths : list of GrownTrees
         The fitted trees, one forest for each fold.
     n_jobs : int, optional
         Threads that follow rows to their leaves; by default one per core.
@@ -150,13 +150,13 @@ class FixedTrainer(Trainer):
         "list_mates",
     )
 
-    def __init__(self, estimator: Any, task: Task, growths: list[Grown], n_jobs: int | None = None) -> None:
+    def __init__(self, estimator: Any, task: Task, growths: list[GrownTrees], n_jobs: int | None = None) -> None:
         self.name = f"{type(final_step(estimator)).__name__} (fixed)"
         self.is_random = has_random_state(estimator)
         self.training_notes = _notes(final_step(estimator), task)
         n_threads = threads_for(n_jobs)
         n_rows, n_tests = task.X.shape[0], task.X_test.shape[0]
-        self.leaves = Leaves(growths, n_rows, n_tests, n_threads)
+        self.leaves = TreeLeaves(growths, n_rows, n_tests, n_threads)
         self.n_parts = self.leaves.n_trees
         self._labels = leaf_labels(task, 1 / _judges(growths, n_tests))
         self._harmonic, self._room = harmonic_sums(n_rows), np.zeros(task.n_outputs)
@@ -207,7 +207,7 @@ class FixedTrainer(Trainer):
         add_pair_values(of_tests, rows, self._labels, self._harmonic, self._room, graph.N, everyone, place, out)
         return graph.matrix(out)
 
-    def by_bundle(self, bundles: Bundles) -> Floats:
+    def by_bundle(self, bundles: JackknifeBlocks) -> Floats:
         """Values to each bundle of test rows: each is the test rows of its own copy of the leaves."""
         from localshapley.kernels.leaves import add_bundle_values
 
@@ -253,7 +253,7 @@ def harmonic_sums(most: int) -> Floats:
     return np.array([np.concatenate([[0.0], np.cumsum(term)]) for term in (1 / i, 1 / (i * i))])
 
 
-def _judges(growths: list[Grown], n_tests: int) -> Ints:
+def _judges(growths: list[GrownTrees], n_tests: int) -> Ints:
     """Number of trees that judge each test row."""
     judges = np.zeros(n_tests, dtype=np.int64)
     for grown in growths:
@@ -264,7 +264,7 @@ def _judges(growths: list[Grown], n_tests: int) -> Ints:
     return judges
 
 
-def predict_out_of_bag(grown: Grown, rows: Ints) -> AnyArray:
+def predict_out_of_bag(grown: GrownTrees, rows: Ints) -> AnyArray:
     """What the trees whose bag each row is not in predict for it together; each row has such a tree."""
     final, X = final_step(grown.model), grown.inputs[0][rows]
     votes: Any = 0.0
@@ -277,7 +277,7 @@ def predict_out_of_bag(grown: Grown, rows: Ints) -> AnyArray:
     return votes / grown.n_judges[rows]  # type: ignore[no-any-return]
 
 
-def scores_out_of_bag(trainer: FixedTrainer, grown: Grown, task: Task) -> Floats:
+def scores_out_of_bag(trainer: FixedTrainer, grown: GrownTrees, task: Task) -> Floats:
     """Scores of all rows of a task by the trees that have not seen them; as if nothing were learnt, if all have."""
     found = task.score_nothing_learnt(np.arange(len(grown.rows), dtype=np.int32))
     found[grown.n_judges > 0] = trainer.totals[1]

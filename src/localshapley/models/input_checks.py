@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import Floats, Ints
-from localshapley.data.folds import Fold, make_folds, named, order_of_tests, rare_classes
+from localshapley.data.folds import Fold, classes_to_drop, make_folds, named, order_of_tests
 from localshapley.data.row_digests import Digests
 from localshapley.data.rows import Data, known_table, read_data
 from localshapley.errors import InvalidArgumentError
@@ -34,7 +34,7 @@ from localshapley.notes import Note
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedInput:
     """Checked arguments, in one form; test rows of folds are in ascending order.
 
     Attributes
@@ -81,7 +81,7 @@ def check(
     seed: int = 0,
     least_classes: int = 2,
     rare: str = "raise",
-) -> Checked:
+) -> CheckedInput:
     """Check rows, labels, model and score, and convert them to one form."""
     if cv is not None and (X_test is not None or y_test is not None):
         raise InvalidArgumentError("give either X_test and y_test, or cv; with cv the rows test each other.")
@@ -130,7 +130,7 @@ def check(
             return Digests.of(known_table(X), y)
         return Digests.of(_safe_indexing(known_table(X), kept), labels)
 
-    return Checked(task, chosen, data.ids, notes + more + data.notes, data.remarks, digests, folds, oob, kept)
+    return CheckedInput(task, chosen, data.ids, notes + more + data.notes, data.remarks, digests, folds, oob, kept)
 
 
 def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:
@@ -144,7 +144,7 @@ def _guesses(y: Floats, folds: list[Fold] | None) -> Floats:
 
 def _without_rare(data: Data) -> tuple[Data, Ints | None]:
     """The rows without those of classes that have one row, and which these are; None if they are all."""
-    rare = rare_classes(data.y)
+    rare = classes_to_drop(data.y)
     kept = np.flatnonzero(~np.isin(data.y, rare)).astype(np.int64)
     if not rare:
         return data, None

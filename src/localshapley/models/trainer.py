@@ -14,7 +14,7 @@ from scipy import sparse
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
 from localshapley.formatting import counted
 from localshapley.models.task import Task
 from localshapley.notes import Note
@@ -281,7 +281,7 @@ class Parts(Protocol):
     def by_test(self, graph: SupportGraph) -> sparse.csr_array:
         """Values to each test row, as a matrix of test rows and players."""
 
-    def by_bundle(self, bundles: Bundles) -> Floats:
+    def by_bundle(self, bundles: JackknifeBlocks) -> Floats:
         """Values to each bundle of test rows, shape (n_bundles, n_players)."""
 
 

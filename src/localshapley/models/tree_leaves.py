@@ -24,7 +24,7 @@ MOST_COUNTED = 2**32
 
 
 @dataclass(frozen=True)
-class Grown:
+class GrownTrees:
     """Trees that were grown once, with the rows in their leaves and the test rows that they judge.
 
     Attributes
@@ -110,19 +110,19 @@ class Grown:
         return check_array(X, accept_sparse="csr", dtype=np.float32, order="C", ensure_all_finite=False)
 
 
-class Leaves:
+class TreeLeaves:
     """All leaves of some trees; they are found when they are first asked for.
 
     Parameters
     ----------
-    growths : list of Grown
+    growths : list of GrownTrees
     n_rows, n_tests : int
         Training rows and test rows in all.
     n_threads : int
         Trees to follow at a time.
     """
 
-    def __init__(self, growths: list[Grown], n_rows: int, n_tests: int, n_threads: int) -> None:
+    def __init__(self, growths: list[GrownTrees], n_rows: int, n_tests: int, n_threads: int) -> None:
         self.n_rows, self.n_tests = n_rows, n_tests
         self.n_trees = sum(len(grown.trees) for grown in growths)
         self.most_counted = MOST_COUNTED
@@ -202,10 +202,10 @@ class LeafMates(Support):
 
     Parameters
     ----------
-    leaves : Leaves
+    leaves : TreeLeaves
     """
 
-    leaves: Leaves
+    leaves: TreeLeaves
 
     @property
     def names_rows(self) -> bool:
@@ -229,12 +229,12 @@ class LeafGraph(SupportGraph):
 
     Parameters
     ----------
-    leaves : Leaves
+    leaves : TreeLeaves
     sources : int array of shape (n_tests,), optional
         The row that each test row is a copy of.
     """
 
-    def __init__(self, leaves: Leaves, sources: Ints | None = None) -> None:
+    def __init__(self, leaves: TreeLeaves, sources: Ints | None = None) -> None:
         self.n_players, self.n_tests = leaves.n_rows, leaves.n_tests
         self.sources = np.arange(self.n_tests) if sources is None else sources
         self._leaves = leaves

@@ -81,7 +81,7 @@ def _call(utility: Utility, coalitions: Coalitions) -> Floats:
 def _numbers(name: str, found: Any) -> Floats:
     """What a utility returns, as numbers."""
     try:
-        if np.asarray(found).dtype.kind not in "USc":
+        if np.asarray(found).dtype.kind not in "UScmM":
             return np.asarray(found, dtype=np.float64)
     except (TypeError, ValueError):  # lists of different lengths, say
         pass

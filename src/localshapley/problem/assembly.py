@@ -10,20 +10,20 @@ from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import order_of_tests, tested_rows
 from localshapley.models.estimator_checks import final_step, on_one_line
 from localshapley.models.fold_trainers import FoldsTrainer
-from localshapley.models.input_checks import Checked
+from localshapley.models.input_checks import CheckedInput
 from localshapley.models.task import Task
 from localshapley.models.trainer import Model, Trainer
 from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.store_keys import Contents, contents_of_folds, contents_of_task
-from localshapley.problem.support_search import FoundSupports, Part, judge_of, notes_on_samples
+from localshapley.problem.support_search import FoldRows, FoundSupports, judge_of, notes_on_samples
 from localshapley.problem.table_notes import notes_on_spread
 from localshapley.question import Question, Table
 from localshapley.runtime.boosting_libraries import note_on_splits
 
 
 def make_trainer(
-    question: Question[Table], model: Model, task: Task, parts: Sequence[Part], checked: Checked
+    question: Question[Table], model: Model, task: Task, parts: Sequence[FoldRows], checked: CheckedInput
 ) -> Trainer:
     """Make the trainer of coalitions; where steps before the model are fitted fold by fold, one for each fold."""
     make = partial(model.trainer, n_jobs=question.n_jobs, skip_errors=question.on_error == "skip")
@@ -34,9 +34,9 @@ def make_trainer(
 
 def make_problem(
     question: Question[Table],
-    checked: Checked,
+    checked: CheckedInput,
     task: Task,
-    parts: Sequence[Part],
+    parts: Sequence[FoldRows],
     found: FoundSupports,
     trainer: Trainer,
     estimator: Any,
@@ -48,10 +48,10 @@ def make_problem(
     Parameters
     ----------
     question : Question
-    checked : Checked
+    checked : CheckedInput
     task : Task
         Behind the steps that are fitted once, if there are no folds.
-    parts : sequence of Part
+    parts : sequence of FoldRows
         Where supports were searched, and the model is judged.
     found : FoundSupports
     trainer : Trainer

@@ -27,7 +27,7 @@ from localshapley.problem.dominant_targets import note_of_loud_rows
 from localshapley.problem.fixed_structure import build_fixed
 from localshapley.problem.graph_nodes import NodesProblem, build_nodes
 from localshapley.problem.store_keys import Contents, contents_by_name
-from localshapley.problem.support_search import Part, find_supports, of_folds
+from localshapley.problem.support_search import FoldRows, find_supports, of_folds
 from localshapley.problem.table_notes import notes_on_copies
 from localshapley.question import Game, Nodes, Question, Table
 from localshapley.runtime.dask_cluster import need_workers
@@ -92,10 +92,10 @@ def build_rows(question: Question[Table]) -> RowsProblem:
             warn(warning)
         tasks = [transformed(part, before) for part in tasks]
     if folds is None:
-        task, parts = tasks[0], [Part(tasks[0], X, X_test)]
+        task, parts = tasks[0], [FoldRows(tasks[0], X, X_test)]
     else:
         pairs = zip(tasks, folds, strict=True)
-        parts = [Part(part, *(_safe_indexing(X, rows) for rows in fold)) for part, fold in pairs]
+        parts = [FoldRows(part, *(_safe_indexing(X, rows) for rows in fold)) for part, fold in pairs]
     # A model that has to be trained on all rows shows what it refuses before it gets a trainer.
     trainer = None if last.may_refuse else make_trainer(question, last, task, parts, checked)
     train = trainer is None or trainer.may_refuse or folds is not None

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 
 from localshapley.arrays import AnyArray, Ints
-from localshapley.data.chunked_rows import Parts
+from localshapley.data.chunked_rows import ChunkedRows
 from localshapley.data.row_digests import Digests
 from localshapley.data.rows import are_numbers, as_amounts, as_array
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
@@ -39,20 +39,20 @@ from localshapley.problem.reference_models import (
     train_on_rows,
     try_out,
 )
-from localshapley.problem.support_search import Part, Searched, as_rows, chosen, support_for
+from localshapley.problem.support_search import FoldRows, FoldSupports, as_rows, chosen, support_for
 from localshapley.problem.table_notes import notes_on_copies
 from localshapley.question import Question, Table
 from localshapley.runtime.dask_cluster import need_workers
 from localshapley.runtime.progress import ProgressSetting
 from localshapley.supports.base import Space, Support
-from localshapley.supports.chunked import PartedRows
+from localshapley.supports.chunked import ChunkedMatrix
 
 COPIES_OF_PART, COPIES_OF_ROWS, BYTES_OF_PLAYER = 14, 6, 3000
 """Memory that a part takes while it is read and searched (the next ones are read meanwhile), and gathered rows."""
 LARGE = "X is larger than memory allows for, or lies in parts"
 
 
-def build_from_parts(question: Question[Table], parts: Parts, X_test: Any, y_test: Any) -> RowsProblem:
+def build_from_parts(question: Question[Table], parts: ChunkedRows, X_test: Any, y_test: Any) -> RowsProblem:
     """Find supports part by part, gather their rows, and make the problem that is left.
 
     The players are the rows that are in some support, and the first row of each class, so that there are as many
@@ -68,7 +68,7 @@ def build_from_parts(question: Question[Table], parts: Parts, X_test: Any, y_tes
     sample = _sample(parts.n_rows, seed)
     encode, tests = _encoding(model, X_test, parts), as_table_like(X_test, parts)
     space = _space(parts, encode, tests, model, seed, progress)
-    found = chosen(given, source, [Searched(space, *source.search(space))], None, assumed)
+    found = chosen(given, source, [FoldSupports(space, *source.search(space))], None, assumed)
     rows = np.unique(np.concatenate([*found.of_tests, first])).astype(np.int64)
     together = np.union1d(rows, np.union1d(sample, first))
     X, y = parts.gather(together)
@@ -90,7 +90,7 @@ def build_from_parts(question: Question[Table], parts: Parts, X_test: Any, y_tes
         task, of_sample = transformed(task, before), transformed(of_sample, before)
     if getattr(compiled_trainer_of(last.estimator), "centres", False):
         task = replace(task, centre=space.X.mean())
-    judged = [Part(of_sample, None, None)]
+    judged = [FoldRows(of_sample, None, None)]
     trainer = None if last.may_refuse else make_trainer(question, last, task, judged, checked)
     reference = None
     if trainer is None or trainer.may_refuse:
@@ -183,7 +183,7 @@ class _Encoding:
         return rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows)
 
 
-def _encoding(model: Model, X_test: Any, parts: Parts) -> _Encoding:
+def _encoding(model: Model, X_test: Any, parts: ChunkedRows) -> _Encoding:
     before, _ = peel(model.estimator)
     by_names = reads_names(model.estimator)
     X_test = as_table_like(X_test, parts)
@@ -193,7 +193,7 @@ def _encoding(model: Model, X_test: Any, parts: Parts) -> _Encoding:
     return _Encoding(by_names, before)
 
 
-def as_table_like(X_test: Any, parts: Parts) -> Any:
+def as_table_like(X_test: Any, parts: ChunkedRows) -> Any:
     """Test rows in the form of the parts: a frame or an array."""
     n_columns = np.shape(X_test)[1] if np.ndim(X_test) == 2 else -1
     if n_columns != parts.n_columns:
@@ -206,11 +206,13 @@ def as_table_like(X_test: Any, parts: Parts) -> Any:
     return X_test if isinstance(X_test, pd.DataFrame) else pd.DataFrame(np.asarray(X_test), columns=parts.names)
 
 
-def _space(parts: Parts, encode: _Encoding, X_test: Any, model: Model, seed: int, progress: ProgressSetting) -> Space:
+def _space(
+    parts: ChunkedRows, encode: _Encoding, X_test: Any, model: Model, seed: int, progress: ProgressSetting
+) -> Space:
     """The space that supports are found in."""
     tests = encode(X_test)
-    X = PartedRows(parts, (parts.n_rows, tests.shape[1]), encode, progress)
-    raw = PartedRows(parts, (parts.n_rows, parts.n_columns), _as_it_is, progress)
+    X = ChunkedMatrix(parts, (parts.n_rows, tests.shape[1]), encode, progress)
+    raw = ChunkedMatrix(parts, (parts.n_rows, parts.n_columns), _as_it_is, progress)
     return Space(X, tests, raw, X_test, np.empty(0), final_step(model.estimator), seed)
 
 
@@ -230,7 +232,7 @@ def _only(task: Task, rows: Ints) -> Task:
     return replace(task, X=_safe_indexing(task.X, rows), y=task.y[rows], codes=codes)
 
 
-def _memory(parts: Parts, n_gathered: int, n_players: int, amounts: bool) -> int:
+def _memory(parts: ChunkedRows, n_gathered: int, n_players: int, amounts: bool) -> int:
     """Bytes that the run takes at most, beyond what Python and its libraries do, to about a third."""
     row = 8 * parts.n_columns
     of_rows = COPIES_OF_PART * parts.largest * row + COPIES_OF_ROWS * n_gathered * row

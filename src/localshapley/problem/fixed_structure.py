@@ -16,9 +16,9 @@ from localshapley.data.folds import order_of_tests, tested_rows, training_rows
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.estimator_checks import on_one_line, train_reference
 from localshapley.models.fixed_trees import Fixed, FixedTrainer, predict_out_of_bag, scores_out_of_bag
-from localshapley.models.input_checks import Checked
+from localshapley.models.input_checks import CheckedInput
 from localshapley.models.task import Task
-from localshapley.models.tree_leaves import Grown, LeafGraph, LeafMates
+from localshapley.models.tree_leaves import GrownTrees, LeafGraph, LeafMates
 from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.fingerprints import describe
@@ -30,7 +30,7 @@ from localshapley.supports.given import Everything
 
 
 def build_fixed(
-    question: Question[Table], checked: Checked, model: Fixed, remarks: Callable[[], list[Note]]
+    question: Question[Table], checked: CheckedInput, model: Fixed, remarks: Callable[[], list[Note]]
 ) -> RowsProblem:
     """Grow the trees of each fold once; games need no list of players as long as nobody asks for it."""
     support = question.support_given
@@ -78,13 +78,13 @@ def build_fixed(
     )
 
 
-Growing: TypeAlias = tuple[Task, list[Grown], list[Trial], list[Note]]
+Growing: TypeAlias = tuple[Task, list[GrownTrees], list[Trial], list[Note]]
 """What is tested, the trees of each fold, what these predict, and what the user should know."""
 
 
-def _grow_by_folds(checked: Checked, model: Fixed) -> Growing:
+def _grow_by_folds(checked: CheckedInput, model: Fixed) -> Growing:
     """Grow trees on all rows for the test rows, or on the rows outside each fold for those of the fold."""
-    task, growths, trials = checked.task, list[Grown](), list[Trial]()
+    task, growths, trials = checked.task, list[GrownTrees](), list[Trial]()
     if checked.folds is None:
         everyone, tests = np.arange(task.X.shape[0]), np.arange(task.X_test.shape[0])
         parts = [(task, everyone, tests)]
@@ -100,10 +100,10 @@ def _grow_by_folds(checked: Checked, model: Fixed) -> Growing:
     return task, growths, trials, []
 
 
-def _grow_out_of_bag(checked: Checked, model: Fixed) -> Growing:
+def _grow_out_of_bag(checked: CheckedInput, model: Fixed) -> Growing:
     """Grow trees on all rows; test rows are those that some tree has not seen."""
     task, rows = checked.task, np.arange(checked.task.X.shape[0])
-    grown = Grown(train_reference(model.estimator, task.X, task.y, task.seed), task.X, rows)
+    grown = GrownTrees(train_reference(model.estimator, task.X, task.y, task.seed), task.X, rows)
     seen = grown.n_judges == 0
     if seen.all():
         raise InvalidArgumentError(

@@ -11,9 +11,13 @@ import numpy as np
 
 from localshapley.arrays import Floats, Ints, Masks, Singles, singles
 from localshapley.data.row_digests import Digests
+from localshapley.errors import unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
+
+UNITS = ("row", "owner", "node")
+"""What can be valued."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,10 @@ class Players:
     among: int | None = None
     digests: Digests | None = None
     oob_scores: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit not in UNITS:
+            raise unknown_name("unit", self.unit, UNITS)
 
 
 @dataclass(frozen=True)

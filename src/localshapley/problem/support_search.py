@@ -36,7 +36,7 @@ from localshapley.problem.reference_models import (
 from localshapley.runtime.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
 from localshapley.supports.base import Space, Support
-from localshapley.supports.chunked import PartedRows
+from localshapley.supports.chunked import ChunkedMatrix
 from localshapley.supports.default import default_support
 from localshapley.supports.given import Given
 from localshapley.supports.nearest import Nearest
@@ -52,7 +52,7 @@ AT_ONCE = 256
 
 
 @dataclass(frozen=True)
-class Part:
+class FoldRows:
     """Rows among which the supports of some test rows are searched: all rows, or those outside a fold."""
 
     task: Task
@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Searched:
+class FoldSupports:
     """What was found in a part: where it was searched, the support of each test row, and what the model predicts there.
 
     There is no trial of a model that could not predict, and None where it has not been asked yet.
@@ -79,13 +79,13 @@ class FoundSupports:
 
     source: Support
     of_tests: list[Indices]
-    parts: Sequence[Searched]
+    parts: Sequence[FoldSupports]
     notes: Sequence[Note]
 
 
 def find_supports(
     given: Support | None,
-    parts: Sequence[Part],
+    parts: Sequence[FoldRows],
     estimator: Any,
     folds: list[Fold] | None,
     progress: ProgressSetting,
@@ -103,15 +103,15 @@ def find_supports(
             "another support, or X_test and y_test instead of cv."
         )
     source, notes = support_for(estimator, given)
-    searched, most = list[Searched](), -(-MAX_PREDICTED // len(parts))
+    searched, most = list[FoldSupports](), -(-MAX_PREDICTED // len(parts))
     for part in parts:
         searched.append(_search(source, part, estimator, progress, most, train))
     return chosen(given, source, searched, folds, notes)
 
 
 def _search(
-    source: Support, part: Part, estimator: Any, progress: ProgressSetting, n_predicted: int, train: bool
-) -> Searched:
+    source: Support, part: FoldRows, estimator: Any, progress: ProgressSetting, n_predicted: int, train: bool
+) -> FoldSupports:
     """Find the support of every test row of a part."""
     task, reference, trials = part.task, estimator, None
     if train or reads_reference(source, estimator):
@@ -126,13 +126,13 @@ def _search(
         found = source.search(space)
     if trials is not None and holds_neighbours(source, task, estimator):
         trials.append(try_out_near(estimator, task, n_predicted, found.of_tests))
-    return Searched(space, found.of_tests, found.notes, trials)
+    return FoldSupports(space, found.of_tests, found.notes, trials)
 
 
 def chosen(
     given: Support | None,
     source: Support,
-    searched: Sequence[Searched],
+    searched: Sequence[FoldSupports],
     folds: list[Fold] | None,
     notes: Sequence[Note],
 ) -> FoundSupports:
@@ -181,7 +181,7 @@ def support_for(estimator: Any, given: Support | None) -> tuple[Support, list[No
 
 
 def judge_of(
-    found: FoundSupports, parts: Sequence[Part], task: Task, estimator: Any, progress: ProgressSetting
+    found: FoundSupports, parts: Sequence[FoldRows], task: Task, estimator: Any, progress: ProgressSetting
 ) -> Callable[[], Skill | None]:
     """What finds out how good reference models are, which are trained then where supports did not need them."""
     if (tried := [part.trials for part in found.parts if part.trials is not None]) and len(tried) == len(parts):
@@ -201,7 +201,7 @@ def judge_of(
     return judge
 
 
-def notes_on_samples(found: FoundSupports, parts: Sequence[Part], estimator: Any) -> list[Note]:
+def notes_on_samples(found: FoundSupports, parts: Sequence[FoldRows], estimator: Any) -> list[Note]:
     """Whether reference models are trained on samples of the rows."""
     return [JUDGED_ON_SAMPLE] if any(is_sampled(found.source, part.task, estimator) for part in parts) else []
 
@@ -213,7 +213,7 @@ def notes_on_empty(found: FoundSupports) -> list[Note]:
         return []
     text = f"{n_empty} of {n_tests} test rows have an empty support and add nothing"
     unreached = [_of_tests(part.space, [not len(rows) for rows in part.of_tests]) for part in found.parts]
-    in_parts = any(isinstance(space.X, PartedRows) for space in unreached)  # where each look reads all rows
+    in_parts = any(isinstance(space.X, ChunkedMatrix) for space in unreached)  # where each look reads all rows
     larger, looked = None if in_parts else found.source.grown(), 0
     while larger is not None and not all(_reaches(larger, space) for space in unreached):
         looked += 1
@@ -256,7 +256,7 @@ def of_all_rows(found: list[list[Indices]], folds: list[Fold]) -> list[Indices]:
     return [numbered[t] for t in order_of_tests(folds)]
 
 
-def _space(reference: Any, part: Part) -> Space:
+def _space(reference: Any, part: FoldRows) -> Space:
     """The space before the last step of a pipeline, else that of the rows."""
     model, X, X_test = reference, part.task.X, part.task.X_test
     while isinstance(model, Pipeline):

@@ -26,7 +26,7 @@ from localshapley.data.equal_rows import (
     say_seen,
     say_seen_in_folds,
 )
-from localshapley.models.input_checks import Checked
+from localshapley.models.input_checks import CheckedInput
 from localshapley.notes import Note
 from localshapley.supports.base import Space, Support
 from localshapley.supports.kernel import CompactKernel, Kernel
@@ -50,7 +50,7 @@ NEIGHBOURS = (
 MACHINES = SVC, SVR, NuSVC, NuSVR, KernelRidge
 
 
-def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[Note]:
+def notes_on_copies(checked: CheckedInput, X: Any, X_test: Any, y_test: Any) -> list[Note]:
     """Tell test rows that are copies of training rows, and equal rows with different labels.
 
     The arguments are what the user gave, and what was made of it. Rows that are equal because columns take few values
@@ -81,29 +81,36 @@ def notes_on_copies(checked: Checked, X: Any, X_test: Any, y_test: Any) -> list[
 
 
 def notes_on_spread(spaces: Iterable[Space], support: Support) -> list[Note]:
-    """Name the columns whose spreads differ most, if distances are measured: of the first space where they do.
+    """Name the columns whose spreads differ most, if distances are measured: of the first space where they do."""
+    for space in spaces:
+        measures = _measuring(space.reference, support)
+        if measures and (note := note_on_spread(space.X, space.raw, measures)):
+            return [note]
+    return []
+
+
+def note_on_spread(
+    X: Any, raw: Any, measures: str, remedy: str = "make_pipeline(StandardScaler(), model)"
+) -> Note | None:
+    """Name the columns whose spreads differ most, by the names that they have in `raw`; None if they are alike.
 
     Columns of two values, and those that mostly hold one, are left out: they have no unit that could be another. So are
     columns whose ranges differ less, such as the pixels of an image.
     """
-    for space in spaces:
-        X, measures = space.X, _measuring(space.reference, support)
-        if not measures or not isinstance(X, np.ndarray) or X.dtype.kind not in "iuf":
-            continue
-        some = X[:: -(-len(X) // MAX_ROWS) or 1].astype(np.float64)
-        wide, narrow, spreads = _extremes(some)
-        if wide == narrow:
-            continue
-        named = isinstance(space.raw, pd.DataFrame) and space.raw.shape[1] == X.shape[1]
-        one, two = (repr(space.raw.columns[i]) if named else i for i in (wide, narrow))
-        text = (
-            f"the middle half of column {one} spans {spreads[wide]:.3g}, that of column {two} {spreads[narrow]:.3g}, "
-            f"so that the first outweighs the second in every distance that {measures} measures; scale them, such as "
-            "with make_pipeline(StandardScaler(), model)."
-        )
-        columns = [space.raw.columns[i] if named else i for i in (wide, narrow)]
-        return [Note("spreads-differ", text, columns=columns, spreads=[spreads[wide], spreads[narrow]])]
-    return []
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "iuf":
+        return None
+    some = X[:: -(-len(X) // MAX_ROWS) or 1].astype(np.float64)
+    wide, narrow, spreads = _extremes(some)
+    if wide == narrow:
+        return None
+    named = isinstance(raw, pd.DataFrame) and raw.shape[1] == X.shape[1]
+    columns = [raw.columns[i] if named else i for i in (wide, narrow)]
+    text = (
+        f"the middle half of column {columns[0]!r} spans {spreads[wide]:.3g}, that of column {columns[1]!r} "
+        f"{spreads[narrow]:.3g}, so that the first outweighs the second in every distance that {measures} measures; "
+        f"scale them, such as with {remedy}."
+    )
+    return Note("spreads-differ", text, columns=columns, spreads=[spreads[wide], spreads[narrow]])
 
 
 def _measuring(model: object, support: Support) -> str:

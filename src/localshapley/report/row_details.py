@@ -12,7 +12,7 @@ from scipy import sparse
 from localshapley.arrays import Ints
 from localshapley.data.rows import known_table
 from localshapley.errors import InvalidArgumentError
-from localshapley.formatting import kinds, shortened
+from localshapley.formatting import kinds, shortened, with_row
 from localshapley.report.html_tables import (
     MAX_TEXT,
     Column,
@@ -138,8 +138,8 @@ class Rows:
     def name_of(self, position: int, most: int = MAX_TEXT) -> str:
         """The name of a row, with its number in the user's table if there is too little room for the name."""
         name = text(self.ids[position], sys.maxsize)
-        end = f" (row\N{NO-BREAK SPACE}{self._numbers[position]})" if self.valuation.unit == "row" else ""
-        return name if len(name) <= most else shortened(name, most - len(end)) + end
+        is_row = self.valuation.unit == "row"
+        return with_row(name, most, self._numbers[position]) if is_row else shortened(name, most)
 
     def images(self, positions: Ints) -> list[Column]:
         """A column of images, if the rows are images."""

@@ -100,10 +100,10 @@ def _coded(estimator: Any) -> Any:
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
         return estimator.set_params(**{name: _coded(last)})
-    return Coded(estimator) if library_of(estimator) == "xgboost" and is_classifier(estimator) else estimator
+    return LabelCoder(estimator) if library_of(estimator) == "xgboost" and is_classifier(estimator) else estimator
 
 
-class Coded(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LabelCoder(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is trained on numbers of the classes that there are, and answers with the classes.
 
     Parameters
@@ -114,7 +114,7 @@ class Coded(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
-    def fit(self, X: Any, y: AnyArray) -> Coded:
+    def fit(self, X: Any, y: AnyArray) -> LabelCoder:
         """Number the classes, and train."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.estimator_ = clone(self.estimator).fit(X, codes)

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 
-class Shared(AbstractContextManager[None]):
+class SharedSetting(AbstractContextManager[None]):
     """A setting of the process, as a context that any number of threads may be in at the same time.
 
     Parameters
@@ -64,7 +64,7 @@ def _catching() -> Iterator[None]:
         yield
 
 
-_shared_catching = Shared(_catching)
+_shared_catching = SharedSetting(_catching)
 
 
 @contextmanager

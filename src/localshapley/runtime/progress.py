@@ -74,12 +74,17 @@ class Progress:
     `setting` is None (a bar on a terminal and in a notebook, once the run has taken a second, elsewhere a line on
     standard error now and then, once it has taken ten), True (always a bar there, elsewhere a line every few seconds),
     False (never) or a function that is called with the number done and the total (None if it is unknown). Until it is
-    known how good the values are, the time left is that to the first `first` trainings, if there is no total. `faster`
-    is said once, if the values will take long to be as good as wanted.
+    known how good the values are, the time left is that to the first `first` trainings, if there is no total. What
+    `faster` gives is said once, if the values will take long to be as good as wanted.
     """
 
     def __init__(
-        self, setting: ProgressSetting, total: int | None, label: str, first: int = 0, faster: str = ""
+        self,
+        setting: ProgressSetting,
+        total: int | None,
+        label: str,
+        first: int = 0,
+        faster: Callable[[], str] | None = None,
     ) -> None:
         self._callback = setting if callable(setting) else None
         self._wanted, is_quiet = is_told(setting), not is_wanted(setting)
@@ -126,8 +131,8 @@ class Progress:
         left, until = self._seconds_left, "" if self._text or self._total else " until the first estimate"
         told = self._draws and until
         if self._faster and not told and left > LONG and perf_counter() - self._started > QUIET:
-            print(f"localshapley: about {duration(left)} left{until}; {self._faster}.", file=sys.stderr, flush=True)
-            self._faster = ""
+            print(f"localshapley: about {duration(left)} left{until}; {self._faster()}.", file=sys.stderr, flush=True)
+            self._faster = None
 
     def reached(self, relative_error: float, aim: float | None) -> None:
         """Note how good the values are; errors shrink with the root of the trainings, which gives the time left."""

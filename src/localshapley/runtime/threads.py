@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
-from localshapley.runtime.process_settings import Shared
+from localshapley.runtime.process_settings import SharedSetting
 
 SOON = 5e-4
 """Seconds after which a thread hands the interpreter over, if others wait for it; Python lets them wait ten times that.
@@ -87,7 +87,7 @@ def _libraries() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-_unthreaded_blas = Shared(lambda: _libraries().limit(limits=1, user_api="blas"))
+_unthreaded_blas = SharedSetting(lambda: _libraries().limit(limits=1, user_api="blas"))
 
 
 def switching_soon() -> AbstractContextManager[None]:
@@ -103,4 +103,4 @@ def _switch_soon() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-_switching_soon = Shared(_switch_soon)
+_switching_soon = SharedSetting(_switch_soon)

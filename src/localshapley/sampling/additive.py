@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Ints, chosen_lists, order_by
-from localshapley.sampling.round_sample import Drawn
+from localshapley.sampling.round_sample import RoundSample
 from localshapley.sampling.tuning import Tuning
 
 MOST_PLAYERS = 1024
@@ -22,12 +22,12 @@ MOST_PLAYERS = 1024
 
 
 @dataclass(frozen=True)
-class Beside:
+class AdditiveResiduals:
     """The residuals of a round, by player and size.
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RoundSample
     row, stratum : arrays of shape (n_pairs,)
         As in `Collection.inner`.
     residual : array of shape (n_pairs,)
@@ -38,7 +38,7 @@ class Beside:
         Logarithm of the probability with which each row was drawn.
     """
 
-    drawn: Drawn
+    drawn: RoundSample
     row: Ints
     stratum: Ints
     residual: Floats

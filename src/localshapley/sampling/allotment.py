@@ -11,7 +11,7 @@ from localshapley.coalitions.sampled import Strata
 
 
 @dataclass(frozen=True)
-class Design:
+class Allotment:
     """A plan for a round.
 
     Attributes

@@ -8,7 +8,7 @@ Nothing is lost, because every draw corrects the surrogates that did not see it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,14 @@ import numpy as np
 from scipy import sparse
 
 from localshapley.arrays import Floats, Ints, SubsetArrays
-from localshapley.coalitions.jackknife_blocks import Bundles
+from localshapley.coalitions.jackknife_blocks import JackknifeBlocks
 from localshapley.coalitions.sampled import Strata
 from localshapley.runtime.threads import beside, cores, in_threads, unthreaded_blas
-from localshapley.sampling.additive import Beside
-from localshapley.sampling.fit_pairs import Ordered, pooled_levels
+from localshapley.sampling.additive import AdditiveResiduals
+from localshapley.sampling.fit_pairs import FitPairs, pooled_levels
 from localshapley.sampling.link_curve import Bending, no_curves, straightened
-from localshapley.sampling.round_sample import Drawn
-from localshapley.sampling.shared_games import Merged
+from localshapley.sampling.round_sample import RoundSample
+from localshapley.sampling.shared_games import SharedGames
 from localshapley.sampling.subset_process import subtract_nearness
 from localshapley.sampling.tuning import TUNED, Tuning
 
@@ -65,7 +65,7 @@ class CrossFit:
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RoundSample
         The round, with all of its draws scored.
     tuning : Tuning, optional
     before : Learnt, optional
@@ -82,7 +82,7 @@ class CrossFit:
         Subsets of each stratum that have been trained by now.
     """
 
-    def __init__(self, drawn: Drawn, tuning: Tuning = TUNED, before: Learnt | None = None) -> None:
+    def __init__(self, drawn: RoundSample, tuning: Tuning = TUNED, before: Learnt | None = None) -> None:
         collection, strata = drawn.collection, drawn.strata
         self._drawn, self._tuning = drawn, tuning
         self._graph = graph = collection.graph
@@ -98,7 +98,7 @@ class CrossFit:
         self.values, residual, sure, self.learnt = self._fit(y, gain, nothing, before)
         self.sigma2 = self._variance_of(residual, y, gain)
         sampled = (self._row >= drawn.before) & (drawn.folds[self._row] > 0)
-        self._beside = Beside(
+        self._beside = AdditiveResiduals(
             drawn, self._row, self._stratum, np.where(sampled, residual, sure), self.sigma2, self._log_pi
         )
         self._left_over = self._by_row(residual)
@@ -153,12 +153,12 @@ class CrossFit:
         of_player += holds @ of_game
         return of_player
 
-    def by_bundle(self, bundles: Bundles, halves: list[Floats]) -> Floats:
+    def by_bundle(self, bundles: JackknifeBlocks, halves: Sequence[Floats] | Floats) -> Floats:
         """Values to each bundle of test rows, by each half of the folds, shape (2, n_bundles, n_players).
 
         Parameters
         ----------
-        bundles : Bundles
+        bundles : JackknifeBlocks
         halves : two arrays
             Values by each half of the folds, aligned with the games' players.
         """
@@ -168,7 +168,7 @@ class CrossFit:
         known = np.repeat(alone, graph.sizes)
         out = np.stack([bundles.sums(pairs, np.where(known, half, 0.0), bundle) for half in halves])
         shared = np.flatnonzero(~alone & (graph.sizes > 0)).tolist()
-        merged = Merged(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
+        merged = SharedGames(self._drawn, self._inner, self._row, self._stratum, self._log_pi)
         with unthreaded_blas():  # the same sums, whatever the number of cores
             for game in shared:
                 here = slice(graph.indptr[game], graph.indptr[game + 1])
@@ -197,7 +197,7 @@ class CrossFit:
         collection, strata = drawn.collection, drawn.strata
         of_strata = pooled_levels(strata, gain)
         log_own = beside(drawn.log_own_inclusion, self._row, self._stratum)
-        ordered = Ordered.of(drawn, (self._row, self._stratum), self._log_pi, y, of_strata, tuning)
+        ordered = FitPairs.of(drawn, (self._row, self._stratum), self._log_pi, y, of_strata, tuning)
         pairs, where, stratum = ordered.pairs, ordered.where, ordered.stratum
         if before is None:
             start = np.zeros((graph.n_games, N_LEVELS)), np.zeros((len(graph.players), 2))

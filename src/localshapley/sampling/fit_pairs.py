@@ -10,7 +10,7 @@ from numpy.polynomial import legendre
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, max_by, order_by
 from localshapley.coalitions.sampled import Strata
 from localshapley.runtime.threads import in_threads
-from localshapley.sampling.round_sample import Drawn
+from localshapley.sampling.round_sample import RoundSample
 from localshapley.sampling.tuning import Tuning
 
 NEGLIGIBLE = 30.0
@@ -18,7 +18,7 @@ NEGLIGIBLE = 30.0
 
 
 @dataclass(frozen=True)
-class Ordered:
+class FitPairs:
     """Pairs by game and size.
 
     Attributes
@@ -48,13 +48,13 @@ class Ordered:
 
     @classmethod
     def of(
-        cls, drawn: Drawn, pairs: tuple[Ints, Ints], log_pi: Floats, y: Floats, of_strata: Floats, tuning: Tuning
-    ) -> Ordered:
+        cls, drawn: RoundSample, pairs: tuple[Ints, Ints], log_pi: Floats, y: Floats, of_strata: Floats, tuning: Tuning
+    ) -> FitPairs:
         """Put the pairs of a round in order.
 
         Parameters
         ----------
-        drawn : Drawn
+        drawn : RoundSample
         pairs : tuple of arrays
             Row and stratum of each, as in `Collection.inner`.
         log_pi : array of shape (n_rows,)
@@ -82,7 +82,7 @@ class Ordered:
         return cls(where, in_order, stratum, alone, wanted, bends, pooled)
 
 
-def fit_weights(drawn: Drawn, row: Ints, stratum: Ints, log_pi: Floats, tuning: Tuning) -> Floats:
+def fit_weights(drawn: RoundSample, row: Ints, stratum: Ints, log_pi: Floats, tuning: Tuning) -> Floats:
     """Weights of the fit: what a subset's residual adds to the variance, over its probability in the fit."""
     strata = drawn.strata
     log_root = 0.5 * np.log(strata.k * (strata.n - strata.k))
@@ -118,7 +118,7 @@ def _pooled(
     return out
 
 
-def _some(drawn: Drawn, row: Ints, game: Ints, tuning: Tuning) -> AnyArray:
+def _some(drawn: RoundSample, row: Ints, game: Ints, tuning: Tuning) -> AnyArray:
     """The pairs that curves are fitted to, about so many of each game, as flags.
 
     By a random number of the row, its key, and by shares that are known before the round draws: which pairs there are

@@ -21,8 +21,8 @@ from numpy.polynomial import legendre
 
 from localshapley.arrays import AnyArray, Floats, Ints, Masks
 from localshapley.runtime.threads import in_threads, unthreaded_blas
-from localshapley.sampling.fit_pairs import Ordered
-from localshapley.sampling.round_sample import Drawn
+from localshapley.sampling.fit_pairs import FitPairs
+from localshapley.sampling.round_sample import RoundSample
 from localshapley.sampling.tuning import Tuning
 
 if TYPE_CHECKING:
@@ -42,8 +42,8 @@ class Bending:
 
     Parameters
     ----------
-    drawn : Drawn
-    ordered : Ordered
+    drawn : RoundSample
+    ordered : FitPairs
         Its pairs.
     scores : array of shape (n_pairs,)
     lines : array of shape (n_folds, n_strata)
@@ -55,8 +55,8 @@ class Bending:
         All games.
     """
 
-    drawn: Drawn
-    ordered: Ordered
+    drawn: RoundSample
+    ordered: FitPairs
     scores: Floats
     lines: Floats
     fitted: tuple[Floats, Floats]

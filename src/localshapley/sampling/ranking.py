@@ -23,7 +23,7 @@ N_GRID, N_STEPS, MAX_FITTED = 100, 5, 2000
 
 
 @dataclass(frozen=True)
-class Ranked:
+class Ranking:
     """How sure it is which rows are the worst, or the best.
 
     Attributes
@@ -112,7 +112,7 @@ class Doubt:
                 noise += inflation * rng.normal(size=(some, columns.shape[1])) @ columns.T
             yield mean + scale * noise
 
-    def lowest(self, k: int, level: float) -> Ranked:
+    def lowest(self, k: int, level: float) -> Ranking:
         """How sure it is which `k` rows have the lowest values."""
         n_rows = len(self.values)
         order = np.argsort(rounded(self.values), kind="stable")
@@ -124,7 +124,7 @@ class Doubt:
             counts += np.bincount(lowest.ravel(), minlength=n_rows)
             needed.append(place[lowest].max(axis=1) + 1)
         sizes = np.concatenate(needed)
-        return Ranked(k, level, counts / len(sizes), order, int(np.quantile(sizes, level, method="higher")))
+        return Ranking(k, level, counts / len(sizes), order, int(np.quantile(sizes, level, method="higher")))
 
 
 def _likely(values: Floats, error: Floats) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from localshapley.coalitions.sampled import Collection, Strata
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RoundSample:
     """A round as it was drawn.
 
     Attributes

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from localshapley.arrays import Floats, Ints, chosen_lists, offsets, order_by
-from localshapley.sampling.round_sample import Drawn
+from localshapley.sampling.round_sample import RoundSample
 
 MOST_PAIRS, LEAST_PAIRS = 4096, 8
 """Of a game with more pairs than this, some are chosen at random; of each size at least so many."""
@@ -23,19 +23,19 @@ RIDGE = 0.1
 
 
 @dataclass(frozen=True)
-class Merged:
+class SharedGames:
     """A round of sampling, of which games with several test rows are taken apart.
 
     Attributes
     ----------
-    drawn : Drawn
+    drawn : RoundSample
     inner, row, stratum : arrays of shape (n_pairs,)
         As in `Collection.inner`.
     log_pi : array of shape (n_rows,)
         Logarithm of the probability with which each row was drawn.
     """
 
-    drawn: Drawn
+    drawn: RoundSample
     inner: Ints
     row: Ints
     stratum: Ints

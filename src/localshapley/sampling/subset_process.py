@@ -16,12 +16,16 @@ from numpy.polynomial import legendre
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, chosen_lists
 from localshapley.runtime.threads import in_threads, unthreaded_blas
-from localshapley.sampling.round_sample import Drawn
+from localshapley.sampling.round_sample import RoundSample
 from localshapley.sampling.tuning import Tuning
 
 
 def subtract_nearness(
-    drawn: Drawn, pairs: tuple[Ints, Ints, Floats, Floats, Floats], alone: Indices, targets: Floats, tuning: Tuning
+    drawn: RoundSample,
+    pairs: tuple[Ints, Ints, Floats, Floats, Floats],
+    alone: Indices,
+    targets: Floats,
+    tuning: Tuning,
 ) -> tuple[Floats, AnyArray]:
     """Subtract a process from the targets of each game that has enough draws for it.
 
@@ -29,7 +33,7 @@ def subtract_nearness(
 
     Parameters
     ----------
-    drawn : Drawn
+    drawn : RoundSample
     pairs : tuple of arrays
         As `kernels.surrogate.Pairs` has them.
     alone : array of shape (n_pairs,)
@@ -43,7 +47,7 @@ def subtract_nearness(
 
     def fit(game: int) -> None:
         here = slice(indptr[game], indptr[game + 1])
-        known = Known.of(_members(drawn, game, rows[here]), position[here], weight[here])
+        known = ProcessTargets.of(_members(drawn, game, rows[here]), position[here], weight[here])
         for f, y in enumerate(targets[:, here]):
             seen = np.flatnonzero(alone[here] != 1 << f)
             some = seen[np.linspace(0, len(seen) - 1, min(len(seen), tuning.nearness_rows)).astype(np.int64)]
@@ -59,7 +63,7 @@ def subtract_nearness(
     return values, has_process
 
 
-def _is_worthwhile(drawn: Drawn, n_pairs: Ints, tuning: Tuning) -> AnyArray:
+def _is_worthwhile(drawn: RoundSample, n_pairs: Ints, tuning: Tuning) -> AnyArray:
     """Games that are left to chance, with enough draws for a process and not too many; none where there are many games.
 
     With many games each has few draws, and their fits would take longer than most trainings.
@@ -77,7 +81,7 @@ def _is_worthwhile(drawn: Drawn, n_pairs: Ints, tuning: Tuning) -> AnyArray:
     )
 
 
-def _members(drawn: Drawn, game: int, rows: Ints) -> Floats:
+def _members(drawn: RoundSample, game: int, rows: Ints) -> Floats:
     """Which players of a game its rows have."""
     collection = drawn.collection
     support = collection.graph.game(game)
@@ -88,7 +92,7 @@ def _members(drawn: Drawn, game: int, rows: Ints) -> Floats:
 
 
 @dataclass(frozen=True)
-class Known:
+class ProcessTargets:
     """The subsets of a game.
 
     Attributes
@@ -106,7 +110,7 @@ class Known:
     weight: Floats
 
     @classmethod
-    def of(cls, members: Floats, position: Floats, weight: Floats) -> Known:
+    def of(cls, members: Floats, position: Floats, weight: Floats) -> ProcessTargets:
         """Subsets with their sizes on the scale from −1 to 1."""
         from localshapley.kernels.surrogate import N_LEVELS
 

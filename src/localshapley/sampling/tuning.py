@@ -105,7 +105,7 @@ class Tuning:
     prior_draws: float = 1.0
     inflation: float = 0.3
     smoothing: float = 0.2
-    beside_draws: float = 2.0
+    beside_draws: float = 20.0
     beside_games: int = 1
     max_spread: int = 2**18
 

@@ -44,17 +44,17 @@ def nearest_by_products(X: AnyArray, queries: AnyArray, k: int) -> Neighbours:
     return out
 
 
-def _search(X: AnyArray, queries: AnyArray, k: int, way: Arithmetic, *, last: bool) -> list[Best]:
+def _search(X: AnyArray, queries: AnyArray, k: int, way: Arithmetic, *, last: bool) -> list[NearestQueries]:
     sample = way.rows(X[sample_of(len(X), max(SAMPLE, IN_SAMPLE * k))])
     most = int(np.clip(QUERIES * SAMPLE * 8 // len(sample[0]), 1, QUERIES))
-    chunks = [Best(X, queries[where], k, way, where, last=last) for where in chunks_of(len(queries), most)]
+    chunks = [NearestQueries(X, queries[where], k, way, where, last=last) for where in chunks_of(len(queries), most)]
     for chunk in chunks:
         chunk.bound_by(*sample)
     scan(X, chunks, way, len(queries))
     return chunks
 
 
-class Best:
+class NearestQueries:
     """Some queries, and the rows that may be among their `k` nearest.
 
     A row passes if its product is at most the limit of the query. The limit is the `k`-th smallest upper bound so far,

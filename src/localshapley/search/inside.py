@@ -23,7 +23,7 @@ def within_by_products(X: AnyArray, queries: AnyArray, radius: float) -> list[In
     for way in ways:
         here = chunks_of(len(open_)) if len(open_) else []
         try:
-            chunks = [Inside(X, queries[open_[where]], radius, way, last=way is ways[-1]) for where in here]
+            chunks = [RadiusQueries(X, queries[open_[where]], radius, way, last=way is ways[-1]) for where in here]
             scan(X, chunks, way, len(open_))
         except UndecidedError:  # a row is out of this arithmetic's range
             continue
@@ -39,7 +39,7 @@ def within_by_products(X: AnyArray, queries: AnyArray, radius: float) -> list[In
     return out
 
 
-class Inside:
+class RadiusQueries:
     """Some queries, and the rows within the radius so far: those that surely are, and of the others the measured."""
 
     def __init__(self, X: AnyArray, queries: AnyArray, radius: float, way: Arithmetic, *, last: bool) -> None:

@@ -37,9 +37,9 @@ P = TypeVar("P", bound="Passing")
 def nearest_on_device(X: AnyArray, queries: AnyArray, k: int, device: torch.device) -> Neighbours:
     """The `k` nearest of dense rows; what float32 cannot settle is left to numpy."""
 
-    def search(way: Arithmetic) -> list[Nearest]:
+    def search(way: Arithmetic) -> list[DeviceNearestQueries]:
         sample = _rows(X[sample_of(len(X), max(SAMPLE, IN_SAMPLE * k))], way, device)
-        return [Nearest(queries[where], k, way, sample, device) for where in _chunks(len(queries))]
+        return [DeviceNearestQueries(queries[where], k, way, sample, device) for where in _chunks(len(queries))]
 
     found = _scan(X, search, device)
     if found is None:
@@ -51,8 +51,8 @@ def nearest_on_device(X: AnyArray, queries: AnyArray, k: int, device: torch.devi
 def within_on_device(X: AnyArray, queries: AnyArray, radius: float, device: torch.device) -> list[Indices]:
     """The rows within the radius; what float32 cannot settle is left to numpy."""
 
-    def search(way: Arithmetic) -> list[Inside]:
-        return [Inside(X, queries[where], radius, way, device) for where in _chunks(len(queries))]
+    def search(way: Arithmetic) -> list[DeviceRadiusQueries]:
+        return [DeviceRadiusQueries(X, queries[where], radius, way, device) for where in _chunks(len(queries))]
 
     found = _scan(X, search, device)
     if found is None:
@@ -87,7 +87,7 @@ class Passing:
         """All rows have been looked at."""
 
 
-class Nearest(Passing):
+class DeviceNearestQueries(Passing):
     """The rows that may be among the `k` nearest, with the `k`-th smallest upper bound so far as limit."""
 
     def __init__(
@@ -145,7 +145,7 @@ class Nearest(Passing):
         return Neighbours(away[taken].cpu().numpy(), row[taken].cpu().numpy())
 
 
-class Inside(Passing):
+class DeviceRadiusQueries(Passing):
     """The rows within a radius: those that surely are, and of the others the measured."""
 
     def __init__(self, X: AnyArray, queries: AnyArray, radius: float, way: Arithmetic, device: torch.device) -> None:

@@ -17,7 +17,7 @@ from localshapley.errors import InvalidArgumentError
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.search.nearest_rows import DEVICE
-from localshapley.supports.chunked import PartedRows
+from localshapley.supports.chunked import ChunkedMatrix
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Space:
     ----------
     X, X_test : array or CSR matrix of shape (n_rows, n_features)
         The rows in the space of the model: what a pipeline hands to its last step. Training rows that lie in parts are
-        `PartedRows`.
+        `ChunkedMatrix`.
     raw, raw_test : any
-        The rows as the user gave them, or `PartedRows`.
+        The rows as the user gave them, or `ChunkedMatrix`.
     y : array of shape (n_rows,)
     reference : estimator
         The model (last step of the pipeline) trained on all rows.
@@ -89,7 +89,7 @@ class Support(ABC):
 
     @property
     def takes_parts(self) -> bool:
-        """Whether it can be found in rows that lie in parts; `find` then gets `PartedRows`."""
+        """Whether it can be found in rows that lie in parts; `find` then gets `ChunkedMatrix`."""
         return False
 
     def __post_init__(self) -> None:
@@ -136,7 +136,7 @@ def _nearest_first(supports: list[Indices], space: Space, max_size: int) -> list
     check_finite(space, "max_size")
     X, out = space.X, []
     places: Sequence[AnyArray] = supports
-    if isinstance(X, PartedRows):
+    if isinstance(X, ChunkedMatrix):
         together = np.unique(np.concatenate(supports))
         X, places = X.gather(together), [np.searchsorted(together, rows) for rows in supports]
     for t, rows in enumerate(supports):
@@ -164,7 +164,7 @@ def are_finite(space: Space) -> bool:
 
 
 def _is_finite(X: Any) -> bool:
-    if isinstance(X, PartedRows):
+    if isinstance(X, ChunkedMatrix):
         return True  # looked at part by part
     values = np.asarray(X.data if sparse.issparse(X) else X)
     return values.dtype.kind in "biu" or (values.dtype.kind == "f" and bool(np.isfinite(extremes(values)).all()))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices
-from localshapley.data.chunked_rows import Part, Parts
+from localshapley.data.chunked_rows import ChunkedRows, RowChunk
 from localshapley.data.moments import Moments
 from localshapley.errors import InvalidArgumentError
 from localshapley.runtime.memory import check_memory
@@ -20,19 +20,19 @@ from localshapley.search import Neighbours, join, merge, nearest, within
 
 
 @dataclass(frozen=True)
-class PartedRows:
+class ChunkedMatrix:
     """Rows in the space of the model, in parts.
 
     Attributes
     ----------
-    parts : Parts
+    parts : ChunkedRows
     shape : (n_rows, n_features)
     encode : callable
         From a part of the table to an array of its rows in that space.
     progress : bool or callable, optional
     """
 
-    parts: Parts
+    parts: ChunkedRows
     shape: tuple[int, int]
     encode: Callable[[Any], AnyArray]
     progress: ProgressSetting = False
@@ -62,9 +62,9 @@ class PartedRows:
         """Some rows, by ascending row numbers."""
         return self.encode(self.parts.gather(rows)[0])
 
-    def encoded(self, encode: Callable[[AnyArray], AnyArray], n_features: int) -> PartedRows:
+    def encoded(self, encode: Callable[[AnyArray], AnyArray], n_features: int) -> ChunkedMatrix:
         """The same rows in another space, which is reached from this one."""
-        return PartedRows(self.parts, (self.shape[0], n_features), _Then(self.encode, encode), self.progress)
+        return ChunkedMatrix(self.parts, (self.shape[0], n_features), _Then(self.encode, encode), self.progress)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Then:
         return self.second(self.first(X))
 
 
-def _in_space(part: Part, encode: Callable[[Any], AnyArray], function: Callable[..., Any], *shared: Any) -> Any:
+def _in_space(part: RowChunk, encode: Callable[[Any], AnyArray], function: Callable[..., Any], *shared: Any) -> Any:
     """On whoever has the part: apply a function to its rows, as they are in the space of the model."""
     rows = encode(part.X)
     if len(rows) != part.X.shape[0]:
@@ -95,7 +95,7 @@ def _in_space(part: Part, encode: Callable[[Any], AnyArray], function: Callable[
     return len(rows), function(part.start, rows, *shared)
 
 
-def _add_rows(part: Part, total: Floats | None, encode: Callable[[Any], AnyArray]) -> Floats:
+def _add_rows(part: RowChunk, total: Floats | None, encode: Callable[[Any], AnyArray]) -> Floats:
     """The sum of the rows so far, one after the other."""
     rows = np.ascontiguousarray(encode(part.X), dtype=np.float64)
     together: Floats = np.add.reduce(rows if total is None else np.concatenate([total[None], rows]), axis=0)
@@ -112,7 +112,7 @@ def nearest_rows(
     """Rows of `X` nearest to each test row, nearest first; of rows that are as near, the first ones."""
     check_memory(f"a support of {n} nearest rows", 16 * min(n, X.shape[0]) * X_test.shape[0], "use a smaller one")
     check_numbers(X.shape[0])
-    if not isinstance(X, PartedRows):
+    if not isinstance(X, ChunkedMatrix):
         return list(nearest(X, X_test, n, metric=metric, metric_params=metric_params).rows.astype(np.int32))
     best: Neighbours | None = None
     for found in X.scan("rows searched", _nearest, X_test, n, metric, metric_params):
@@ -126,7 +126,7 @@ def rows_within(
 ) -> list[Indices]:
     """Rows of `X` at a distance of at most `radius` from each test row, ascending."""
     check_numbers(X.shape[0])
-    if not isinstance(X, PartedRows):
+    if not isinstance(X, ChunkedMatrix):
         return within(X, X_test, radius, metric=metric, metric_params=metric_params)
     found: dict[int, list[Indices]] = {}
     n_pairs = n_searched = 0

@@ -17,7 +17,7 @@ from localshapley.arrays import Indices
 from localshapley.errors import InvalidArgumentError
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.supports.base import Space, Support
-from localshapley.supports.chunked import PartedRows, nearest_rows
+from localshapley.supports.chunked import ChunkedMatrix, nearest_rows
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,14 +100,14 @@ class Embedding(Support):
             encoded = tuple(self.encoder)
         else:
             encode = _encoding(self.encoder)
-            if isinstance(space.raw, PartedRows):
+            if isinstance(space.raw, ChunkedMatrix):
                 test = _as_vectors(encode(space.raw_test))
                 vectors = space.raw.encoded(_Vectors(encode), test.shape[1])
                 return nearest_rows(vectors, test, self.n, self.metric)
             encoded = (encode(space.raw), encode(space.raw_test))
         train, test = (_as_vectors(e) for e in encoded)
         for name, vectors, rows in (("training", train, space.raw), ("test", test, space.raw_test)):
-            n_rows = rows.shape[0] if isinstance(rows, PartedRows) else np.shape(rows)[0]
+            n_rows = rows.shape[0] if isinstance(rows, ChunkedMatrix) else np.shape(rows)[0]
             if vectors.shape[0] != n_rows:
                 raise InvalidArgumentError(
                     f"Embedding(encoder=...) gave {vectors.shape[0]} vectors for {n_rows} {name} rows; "

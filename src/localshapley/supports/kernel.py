@@ -12,7 +12,7 @@ from localshapley.arrays import Indices
 from localshapley.data.moments import Moments
 from localshapley.runtime.argument_checks import check_number
 from localshapley.supports.base import Space, Support, check_finite
-from localshapley.supports.chunked import PartedRows, rows_within
+from localshapley.supports.chunked import ChunkedMatrix, rows_within
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,7 +24,8 @@ class Kernel(Support):
     threshold : float, default=0.5
         Between 0 and 1.
     gamma : float, "scale" or "auto", optional
-        As in `sklearn.svm.SVC`; by default that of the model, or ``"scale"`` where it has none.
+        As in `sklearn.svm.SVC`; by default that of the model (None is ``"auto"`` there, as in `KernelRidge`), or
+        ``"scale"`` where the model has no such parameter.
     max_size : int, optional
     """
 
@@ -107,4 +108,4 @@ def _variance(X: Any) -> float:
     """Variance of all entries, as scikit-learn's ``gamma="scale"`` has it."""
     if sparse.issparse(X):
         return float(X.multiply(X).mean() - X.mean() ** 2)
-    return (X.moments() if isinstance(X, PartedRows) else Moments.of(X, X[0])).variance_of_all
+    return (X.moments() if isinstance(X, ChunkedMatrix) else Moments.of(X, X[0])).variance_of_all

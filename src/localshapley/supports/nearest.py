@@ -15,7 +15,7 @@ from localshapley.errors import unknown_name
 from localshapley.runtime.argument_checks import check_number, check_whole
 from localshapley.search.approximate import roughly_nearest_rows
 from localshapley.supports.base import Space, Support, Supports, check_finite
-from localshapley.supports.chunked import PartedRows, nearest_rows, rows_within
+from localshapley.supports.chunked import ChunkedMatrix, nearest_rows, rows_within
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,7 +133,7 @@ def _standardised(X: Any, X_test: Any) -> tuple[Any, Any]:
     if sparse.issparse(X):
         scaler = StandardScaler(with_mean=False).fit(X)
         return scaler.transform(X), scaler.transform(X_test)
-    if isinstance(X, PartedRows):
+    if isinstance(X, ChunkedMatrix):
         moments = X.moments()
         return X.encoded(moments.standardised, X.shape[1]), moments.standardised(X_test)
     moments = Moments.of(X, X[0])

@@ -11,7 +11,7 @@ from torch.nn.functional import embedding_bag
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.errors import TrainingError
-from localshapley.kernels.receptive import Csr, Field, Graph, learnt_features, seen_features, transpose, walk
+from localshapley.kernels.receptive import ClosedGraph, Csr, Field, learnt_features, seen_features, transpose, walk
 from localshapley.runtime.process_settings import caught_warnings
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ COPIES = 8
 """Memory for one network, in copies of its weights: moments, gradient, and what it sees of the graph."""
 
 
-class Networks:
+class GraphNetworkBatch:
     """Networks with the same settings and the same initial weights.
 
     Parameters
     ----------
     model : GCN, GraphSAGE or GIN
-    graph : Graph
+    graph : ClosedGraph
     n_classes : int
     seed : int
         Decides the initial weights; the same on every device.
@@ -43,7 +43,7 @@ class Networks:
 
     apart = False
 
-    def __init__(self, model: GraphModel, graph: Graph, n_classes: int, seed: int, device: str) -> None:
+    def __init__(self, model: GraphModel, graph: ClosedGraph, n_classes: int, seed: int, device: str) -> None:
         self._model, self._graph, self._device = model, graph, torch.device(device)
         n_features = graph.n_features // graph.n_blocks
         first, second = initial_weights(n_features, model.hidden, n_classes, seed, graph.n_blocks)

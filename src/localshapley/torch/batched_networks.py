@@ -32,7 +32,7 @@ TRIED = 3
 """Rows that a module is tried with before it is trained."""
 
 
-class Networks:
+class NetworkBatch:
     """Trains networks on sets of the same rows, all from the same initial weights.
 
     Parameters

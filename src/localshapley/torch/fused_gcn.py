@@ -14,8 +14,8 @@ from scipy import sparse
 from torch import Tensor
 
 from localshapley.arrays import AnyArray, Indices, Ints
-from localshapley.kernels.receptive import Graph
-from localshapley.torch.batched_gcn import Networks
+from localshapley.kernels.receptive import ClosedGraph
+from localshapley.torch.batched_gcn import GraphNetworkBatch
 from localshapley.torch.triton_gcn import train_networks
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ LARGEST = 4096
 """Entries of a second layer that stays in registers."""
 
 
-class FusedNetworks(Networks):
+class FusedNetworks(GraphNetworkBatch):
     """Networks whose steps are all taken by one program each, on a GPU.
 
     The graph lies on the GPU, and a program cuts out what its network sees. A network's weights, its moments and what
@@ -45,7 +45,7 @@ class FusedNetworks(Networks):
 
     apart = True
 
-    def __init__(self, model: GCN, graph: Graph, n_classes: int, seed: int, device: str) -> None:
+    def __init__(self, model: GCN, graph: ClosedGraph, n_classes: int, seed: int, device: str) -> None:
         super().__init__(model, graph, n_classes, seed, device)
         self._n_classes = n_classes
         hidden, width = _padded(model.hidden), _padded(n_classes)
@@ -136,7 +136,7 @@ def _rates(model: GCN) -> AnyArray:
     return np.column_stack([model.lr / (1 - 0.9**steps), 1 / np.sqrt(1 - 0.999**steps)]).astype(np.float32)
 
 
-def _reach(graph: Graph) -> AnyArray:
+def _reach(graph: ClosedGraph) -> AnyArray:
     """Most rows, neighbours of rows and entries of features that each wanted node or member brings into a network.
 
     Neighbours count twice, for a matrix and its transpose. What members see are members, and nodes that are always
@@ -151,7 +151,7 @@ def _reach(graph: Graph) -> AnyArray:
     return np.column_stack([1 + second, links, entries + second_entries])
 
 
-def _by_frequency(graph: Graph) -> AnyArray:
+def _by_frequency(graph: ClosedGraph) -> AnyArray:
     """A new number for each column, the most frequent first: columns of similar counts are summed together."""
     counts = np.bincount(graph.features.indices, minlength=graph.n_features)
     columns = np.empty(graph.n_features, dtype=np.int32)

@@ -21,7 +21,7 @@ from localshapley.torch.graph_models import GraphModel
 from localshapley.torch.placement import find_device, one_thread_each, torch_threads
 
 if TYPE_CHECKING:
-    from localshapley.torch.batched_gcn import Networks
+    from localshapley.torch.batched_gcn import GraphNetworkBatch
 
 GRAPHS = ("induced", "full")
 LAUNCHERS = 16
@@ -172,11 +172,11 @@ class GCNTrainer(CompiledTrainer):
             self._train_together(coalitions, half, out)
 
 
-def _networks(model: GraphModel, graph: Any, n_classes: int, seed: int, device: str) -> Networks:
+def _networks(model: GraphModel, graph: Any, n_classes: int, seed: int, device: str) -> GraphNetworkBatch:
     """Networks on a device, trained in the fastest way that there is."""
     import torch
 
-    from localshapley.torch.batched_gcn import Networks
+    from localshapley.torch.batched_gcn import GraphNetworkBatch
 
     on_nvidia = device == "cuda" and torch.version.hip is None
     if isinstance(model, GCN) and on_nvidia and find_spec("triton") is not None:
@@ -184,12 +184,12 @@ def _networks(model: GraphModel, graph: Any, n_classes: int, seed: int, device: 
 
         if FusedNetworks.fits(model.hidden, n_classes):
             return FusedNetworks(model, graph, n_classes, seed, device)
-    return Networks(model, graph, n_classes, seed, device)
+    return GraphNetworkBatch(model, graph, n_classes, seed, device)
 
 
 def _graph(model: GraphModel, data: NodeData, graph: str) -> Any:
     """The graph as the kernel takes it."""
-    from localshapley.kernels.receptive import MIXINGS, Csr, Graph
+    from localshapley.kernels.receptive import MIXINGS, ClosedGraph, Csr
 
     n_nodes = data.edges.shape[0]
     closed = sparse.csr_array(data.edges + sparse.eye_array(n_nodes, format="csr"))
@@ -197,7 +197,7 @@ def _graph(model: GraphModel, data: NodeData, graph: str) -> Any:
     n_next = np.diff(closed.indptr).astype(np.int64)
     there = np.full(n_nodes, graph == "full")
     there[data.test] = True
-    return Graph(
+    return ClosedGraph(
         closed.indptr.astype(np.int64),
         closed.indices.astype(np.int32),
         there,

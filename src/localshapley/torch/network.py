@@ -29,7 +29,7 @@ from localshapley.torch.placement import find_device, one_thread_each, torch_thr
 from localshapley.torch.skorch_nets import is_net, settings_of
 
 if TYPE_CHECKING:
-    from localshapley.torch.batched_networks import Networks
+    from localshapley.torch.batched_networks import NetworkBatch
 
 LOSSES = ("cross_entropy", "squared_error")
 TAKEN = {"cpu": 2**12, "cuda": 2**14}
@@ -338,11 +338,11 @@ def without_skorch(estimator: Any) -> tuple[Any, list[Note]]:
     return network, [Note("read-from-skorch", text, net=type(net).__name__, network=repr(network))]
 
 
-def _networks(network: Network, X: AnyArray, targets: AnyArray, n_classes: int, seed: Any) -> Networks:
-    from localshapley.torch.batched_networks import Networks
+def _networks(network: Network, X: AnyArray, targets: AnyArray, n_classes: int, seed: Any) -> NetworkBatch:
+    from localshapley.torch.batched_networks import NetworkBatch
 
     whole = seed if isinstance(seed, int | np.integer) else check_random_state(seed).randint(2**31 - 1)
-    return Networks(network, np.asarray(X), targets, n_classes, int(whole))
+    return NetworkBatch(network, np.asarray(X), targets, n_classes, int(whole))
 
 
 def _coded(y: AnyArray, classes: Any) -> tuple[AnyArray, Ints]:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 
 from localshapley.runtime.devices import find_device
-from localshapley.runtime.process_settings import Shared
+from localshapley.runtime.process_settings import SharedSetting
 
 __all__ = ["find_device", "one_thread_each", "torch_threads"]
 
@@ -27,7 +27,7 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-_one_thread_each = Shared(_one_thread)
+_one_thread_each = SharedSetting(_one_thread)
 
 
 def torch_threads(n_threads: int) -> ThreadPoolExecutor:

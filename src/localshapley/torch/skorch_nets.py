@@ -61,11 +61,11 @@ def _module(module: Any, settings: dict[str, Any], gives_probabilities: bool) ->
     is_instance = hasattr(module, "parameters") and not isinstance(module, type)
     if is_instance and not settings:
         return {"module": _with_logarithm(module) if gives_probabilities else module, "initial": "module"}
-    return {"module": Made(type(module) if is_instance else module, settings, gives_probabilities)}
+    return {"module": ModuleMaker(type(module) if is_instance else module, settings, gives_probabilities)}
 
 
 @dataclass(frozen=True)
-class Made:
+class ModuleMaker:
     """Makes the module of a net.
 
     Attributes

@@ -14,7 +14,7 @@ from localshapley.errors import InvalidArgumentError, unknown_name
 from localshapley.formatting import kinds
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_number, check_whole
-from localshapley.sampling.ranking import Doubt, Ranked
+from localshapley.sampling.ranking import Doubt, Ranking
 from localshapley.valuation.row_names import by_value
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def check_errors(errors: str) -> None:
         raise unknown_name("errors", errors, ERRORS)
 
 
-def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranked:
+def ranked(v: Valuation, k: int, level: float, *, best: bool) -> Ranking:
     """How sure it is which rows are the worst or the best; see `Valuation.among_worst`."""
     check_whole("k", k)
     _check_level(level)
@@ -101,12 +101,17 @@ def in_words(v: Valuation) -> str:
     """How many values below zero would stay there with other test rows; empty where that is not known."""
     if v.spread_tests is None:
         return ""
+    sure, sentence = counted_sure(v)
+    return f"{sure:,} {sentence}"
+
+
+def counted_sure(v: Valuation) -> tuple[int, str]:
+    """Return how many values below zero (above, if none is below) would stay there, and the sentence about them."""
     n_below, n_above = int((v.values < 0).sum()), int((v.values > 0).sum())
     below, above = n_sure(v)
     sure, n, side = (below, n_below, "below") if n_below else (above, n_above, "above")
-    return (
-        f"{sure:,} of the {n:,} {v.unit}s {side} zero would still be {side} zero with other {kinds(v.unit)[1]} (95 %)"
-    )
+    sentence = f"of the {n:,} {v.unit}s {side} zero would still be {side} zero with other {kinds(v.unit)[1]} (95 %)"
+    return sure, sentence
 
 
 def summary(v: Valuation) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from localshapley.errors import InvalidArgumentError, LocalShapleyError
-from localshapley.formatting import kinds
+from localshapley.formatting import kinds, shortened, with_row
 from localshapley.models.skill import INTERVAL
 from localshapley.runtime.argument_checks import check_whole
 from localshapley.runtime.progress import in_notebook
@@ -31,6 +31,8 @@ FILES_ONLY = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
 MAX_BINS = 60
 MAX_NODES = 40
 """Number of training rows that the picture of a support shows."""
+MAX_NAME = 30
+"""Characters of a name in a picture; longer ones would leave no room for it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Plots:
         place = np.arange(len(data)) + np.cumsum(left_out)  # with a gap between the best and the worst
         ax.barh(place, data["value"], color=_sign_colours(data["value"]), height=0.7)
         ax.errorbar(data["value"], place, xerr=INTERVAL * data["stderr"], fmt="none", ecolor="black", elinewidth=1)
-        ax.set_yticks(place, [f"{name}" for name in data.index])
+        ax.set_yticks(place, _names(self.valuation, data.index))
         ax.invert_yaxis()
         _finish(ax, _unit(self.valuation), self.valuation.unit, f"Best and worst {self.valuation.unit}s")
         return ax
@@ -79,7 +81,9 @@ class Plots:
             ax.scatter(values, jitter, s=9, alpha=0.5, linewidths=0, color=_sign_colours(values))
             ax.barh(place, high - low, left=low, height=0.7, fill=False)
             ax.plot([median, median], [place - 0.35, place + 0.35], color="black", linewidth=2)
-        ax.set_yticks(np.arange(len(groups)), [f"{label} ({len(values)})" for label, values in groups])
+        ax.set_yticks(
+            np.arange(len(groups)), [f"{shortened(f'{label}', MAX_NAME)} ({len(values)})" for label, values in groups]
+        )
         ax.invert_yaxis()
         _finish(ax, _unit(self.valuation), "class (rows)", "Values by class")
         return ax
@@ -88,9 +92,11 @@ class Plots:
         """Estimates and their 95 % intervals against the trainings so far; by default the 3 best and 3 worst rows."""
         data = convergence_data(self.valuation, rows)
         ax = _axes(ax)
-        for i, (name, line) in enumerate(data.groupby("row", sort=False)):
+        by_row = data.groupby("row", sort=False)
+        names = _names(self.valuation, pd.Index(data["row"].unique()))
+        for i, (name, (_, line)) in enumerate(zip(names, by_row, strict=True)):
             colour, doubt = SERIES[i % len(SERIES)], INTERVAL * line["stderr"]
-            ax.plot(line["trainings"], line["value"], color=colour, marker="o", markersize=3, label=f"{name}")
+            ax.plot(line["trainings"], line["value"], color=colour, marker="o", markersize=3, label=name)
             ax.fill_between(line["trainings"], line["value"] - doubt, line["value"] + doubt, color=colour, alpha=0.15)
         ax.legend(title=self.valuation.unit, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
         _finish(ax, "trainings", "estimate (band: 95 %)", "Estimates as the run went on", zero="y")
@@ -106,8 +112,9 @@ class Plots:
         size = 60 + 540 * data["weight"]
         ax.scatter(data["x"], data["y"], s=size, color=colours, edgecolor="white", zorder=2)
         outwards = data[["x", "y"]].div(np.hypot(data["x"], data["y"]), axis=0).mul(np.sqrt(size) / 2 + 9, axis=0)
-        for name, place, offset in zip(data.index, data[["x", "y"]].to_numpy(), outwards.to_numpy(), strict=True):
-            ax.annotate(f"{name}", place, offset, textcoords="offset points", ha="center", va="center", fontsize=7)
+        names = _names(self.valuation, data.index)
+        for name, place, offset in zip(names, data[["x", "y"]].to_numpy(), outwards.to_numpy(), strict=True):
+            ax.annotate(name, place, offset, textcoords="offset points", ha="center", va="center", fontsize=7)
         ax.scatter([0], [0], s=320, color="black", marker="s", zorder=3)
         ax.annotate(f"{test_row}", (0, 0), color="white", ha="center", va="center", fontsize=8, zorder=4)
         n_rows = int(self.valuation.support_sizes[test_row])
@@ -295,6 +302,16 @@ def _finish(ax: Any, xlabel: str, ylabel: str, title: str, zero: str = "x") -> N
     ax.set_ylabel(ylabel)
     ax.set_title(title, loc="left", fontsize=10)
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def _names(valuation: Valuation, names: pd.Index) -> list[str]:
+    """Names of rows; those that are cut have the number of their row, where it is known."""
+    ids = ids_of(valuation)
+    if valuation.unit != "row" or not ids.is_unique:
+        return [shortened(f"{name}", MAX_NAME) for name in names]
+    return [
+        with_row(f"{name}", MAX_NAME, row) for name, row in zip(names, ids.get_indexer(names).tolist(), strict=True)
+    ]
 
 
 def _sign_colours(values: Any) -> list[str]:

@@ -19,7 +19,7 @@ from localshapley.engine.executor import Cost
 from localshapley.engine.run_result import FinalEstimate, History
 from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of
-from localshapley.problem.players import Origin, Players
+from localshapley.problem.players import UNITS, Origin, Players
 from localshapley.runtime.memory import check_memory
 from localshapley.valuation.facts import Facts, GameCounts, Record
 
@@ -51,7 +51,6 @@ LISTS = (
 )
 COLUMNS = ("value", "stderr", "stderr_tests", "stderr_seed", "n_tests", *LISTS)
 """Columns of the table that are not its index."""
-UNITS = ("row", "owner", "node")
 
 
 def fields_of(source: Any) -> dict[str, Any]:

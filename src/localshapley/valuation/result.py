@@ -23,7 +23,7 @@ from localshapley.models.skill import Skill
 from localshapley.notes import Note, note_of, notes_of, plain
 from localshapley.problem.players import Origin, Players
 from localshapley.runtime.argument_checks import check_whole
-from localshapley.sampling.ranking import Ranked
+from localshapley.sampling.ranking import Ranking
 from localshapley.valuation.facts import Facts, GameCounts, Record
 from localshapley.valuation.file import read, save
 from localshapley.valuation.intervals import beyond_doubt, in_words, interval, ranked, summary
@@ -85,6 +85,10 @@ class Valuation:
         object.__setattr__(self, "notes", notes_of(self.notes))
         n, by_test = len(self.values), self.per_test
         check_lengths(self, ("n_tests", "oob_scores", "ids"), n)
+        if self.history is not None and self.history.values.shape[1] != n:
+            raise InvalidArgumentError(
+                f"history must have an entry for each of the {n} values; got {self.history.values.shape[1]}."
+            )
         shape = len(self.support_sizes), n
         if by_test is not None and by_test.shape != shape:
             raise InvalidArgumentError(
@@ -266,7 +270,7 @@ class Valuation:
         """
         return interval(self, level, errors)
 
-    def among_worst(self, k: int, level: float = 0.95) -> Ranked:
+    def among_worst(self, k: int, level: float = 0.95) -> Ranking:
         """How sure it is which `k` rows are the worst, with all errors that are known.
 
         Parameters
@@ -291,7 +295,7 @@ class Valuation:
         """
         return ranked(self, k, level, best=False)
 
-    def among_best(self, k: int, level: float = 0.95) -> Ranked:
+    def among_best(self, k: int, level: float = 0.95) -> Ranking:
         """The same for the best rows."""
         return ranked(self, k, level, best=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from localshapley.engine.executor import Executor
+from localshapley.engine.kept_values import KeptValues
 from localshapley.engine.loop import play
 from localshapley.engine.run_result import RunResult
 from localshapley.engine.run_store import StoreSetting, opened
@@ -17,8 +18,14 @@ from localshapley.valuation.intervals import errors_against
 from localshapley.valuation.result import Valuation
 
 
-def solve(problem: Problem, limits: Limits, store: StoreSetting = None, origin: Origin | None = None) -> Valuation:
-    """Play the games of a problem, with a store if there is one, and make the result."""
+def solve(
+    problem: Problem,
+    limits: Limits,
+    store: StoreSetting = None,
+    origin: Origin | None = None,
+    kept: KeptValues | None = None,
+) -> Valuation:
+    """Play the games of a problem, with a store if there is one, and make the result; kept values are not played."""
     limits.check_room(problem.graph)
     with opened(store, problem.contents) as known:
         executor = Executor(
@@ -28,7 +35,7 @@ def solve(problem: Problem, limits: Limits, store: StoreSetting = None, origin: 
             before=limits.watch.seconds,
             on_interrupt=limits.on_interrupt,
         )
-        found = play(problem.graph, executor, limits)
+        found = play(problem.graph, executor, limits, kept)
         return valuation_of(found, problem, limits.rule, [] if known is None else known.notes, origin)
 
 

@@ -15,7 +15,7 @@ from localshapley.report import charts
 from localshapley.report.html_tables import Table, as_table, number, number_column, text, text_column
 from localshapley.report.sections.base import Context, Section
 from localshapley.valuation import Skill, Valuation
-from localshapley.valuation.intervals import n_sure
+from localshapley.valuation.intervals import counted_sure, n_sure
 
 MAX_CLASSES = 30
 
@@ -37,8 +37,7 @@ class Findings(Section):
             "n_rows": len(v.values),
             "unit": v.unit,
             "n_hurt": n_hurt,
-            "n_below": int((v.values < 0).sum()),
-            "n_sure": None if v.spread_tests is None else n_sure(v)[0],
+            "sure": None if v.spread_tests is None else counted_sure(v),
             "n_suspects": None if judged is None else judged.n_suspects,
             "n_wrong": None if judged is None or judged.n_wrong is None else [round(n) for n in judged.n_wrong],
             "what": "numbers" if numbers else "labels",
@@ -76,12 +75,10 @@ class Findings(Section):
             tiles.append(_tile(Skill(**summary["skill"])))
         if summary["mending"] is not None and not summary["cautions"]:
             tiles.append(_tile_of_mending(Mending(**summary["mending"])))
-        unit, n_below, sure = (summary[name] for name in ("unit", "n_below", "n_sure"))
-        if sure is None:
-            hurt = f"of {n:,} {unit}s make predictions worse: their value is below zero beyond doubt"
+        if summary["sure"] is None:
+            hurt = f"of {n:,} {summary['unit']}s make predictions worse: their value is below zero beyond doubt"
             return [*tiles, (f"{n_hurt:,}", hurt)]
-        tests = "test nodes" if unit == "node" else "test rows"
-        still = f"of the {n_below:,} {unit}s below zero would still be below zero with other {tests} (95 %)"
+        sure, still = summary["sure"]
         first = int(summary["n_wrong"] is not None)
         return [*tiles[:first], (f"{sure:,}", still), *tiles[first:]]
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from localshapley.arrays import Floats, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.games import SupportGraph
+from localshapley.sampling.estimate import PerTest
 
 
 def weight_table(sizes: Ints) -> tuple[Ints, Floats, Floats]:
@@ -38,11 +39,11 @@ MANY_PLAYERS = 10
 """Sums over the subsets of so many players lose less than a digit; those of more get back what was rounded off."""
 
 
-class ExactSum:
+class ExactSum(PerTest):
     """Values as sums over all subsets; they are summed in the order of the coalitions, whatever the batches."""
 
     def __init__(self, graph: SupportGraph, *, per_test: bool = False) -> None:
-        self._graph, self._is_large = graph, graph.sizes.max(initial=0) > MANY_PLAYERS
+        self.graph, self._is_large = graph, graph.sizes.max(initial=0) > MANY_PLAYERS
         self._weights = weight_table(graph.sizes)
         self._members, self._common = np.zeros((2, graph.n_players)), np.zeros((2, graph.n_games))
         self._matrix = np.zeros((2, len(graph.N[1]))) if per_test else None
@@ -55,7 +56,7 @@ class ExactSum:
         """Add the scores of a batch, one for each of its test rows."""
         from localshapley.kernels import accumulate
 
-        graph, weights = self._graph, self._weights
+        graph, weights = self.graph, self._weights
         if batch.player >= 0:
             matrix = np.empty((2, 0)) if self._matrix is None else self._matrix
             accumulate.add_scores_to_one(
@@ -89,14 +90,14 @@ class ExactSum:
         """Position of the batch's one player and one test row in the matrix."""
         if self._matrix is None:
             return -1
-        indptr, players = self._graph.N
+        indptr, players = self.graph.N
         test = int(batch.tests[0])
         within = np.searchsorted(players[indptr[test] : indptr[test + 1]], batch.player)
         return int(indptr[test] + within)
 
     def values(self) -> Floats:
         """One value per player."""
-        graph = self._graph
+        graph = self.graph
         found, rounded_off = (
             members + graph.by_player(np.repeat(common, graph.sizes))
             for members, common in zip(self._members, self._common, strict=True)
@@ -104,15 +105,15 @@ class ExactSum:
         return found + rounded_off if self._is_large else found
 
     def by_bundle(self) -> Floats | None:
-        """Values to each bundle of test rows, shape (n_bundles, n_players)."""
-        graph, bundles = self._graph, self._graph.bundles
+        """Values to each bundle of test rows, shape (1, n_bundles, n_players)."""
+        graph, bundles = self.graph, self.graph.bundles
         if bundles is None:
             return None
         common = np.repeat(self._common_of_test, graph.support_sizes)
         found: Floats = self._bundled[0].T + bundles.sums(graph.N, common, bundles.of_test)
-        return found
+        return found[None]
 
     def matrix(self) -> sparse.csr_array:
         """`φ_z(v_t)` as a test × player matrix; `per_test` must have been asked for."""
         assert self._matrix is not None
-        return self._graph.matrix(self._matrix.sum(axis=0) if self._is_large else self._matrix[0])
+        return self.graph.matrix(self._matrix.sum(axis=0) if self._is_large else self._matrix[0])

@@ -75,7 +75,8 @@ def test_dir_lists_the_public_names_and_no_other_name_is_there():
 
 
 @pytest.mark.parametrize(
-    "module", ["comparators", "datasets", "methods", "models", "scoring", "stopping", "supports", "tasks", "theory"]
+    "module",
+    ["audit", "comparators", "datasets", "methods", "models", "scoring", "stopping", "supports", "tasks", "theory"],
 )
 def test_modules_list_their_public_names(module):
     listed = importlib.import_module(f"localshapley.{module}").__all__

@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 
 import localshapley as ls
+from localshapley.data import equal_rows
 from localshapley.data.exact_duplicates import (
     groups_of,
     is_contradicted,
@@ -122,3 +123,14 @@ def test_pairs_by_chance_are_as_many_as_there_are_if_columns_are_independent(for
     expected = pairs_by_chance(form(table), len(table))
     assert expected == pytest.approx((sizes * (sizes - 1) / 2).sum(), rel=0.3)
     assert pairs_by_chance(form(np.random.default_rng(3).normal(size=(400, 4))), 400) == pytest.approx(0)
+
+
+def test_within_a_comparison_equal_rows_are_found_once(monkeypatch):
+    told, plain = [], equal_rows.are_coarse
+    monkeypatch.setattr(equal_rows, "are_coarse", lambda *given: told.append(given) or plain(*given))
+    with equal_rows.comparing(equal_rows.OriginalTables(pd.DataFrame(X), None, " of a file")):
+        noted = ls.value(X, Y, model="knn", cv=5).notes
+        listed = ls.audit.copies(X, Y)
+    assert len(told) == 1
+    assert any("in every column of a file" in note for note in noted)
+    assert "in every column of a file" in listed.lines["contradictions"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ from sklearn.utils import _safe_indexing
 from localshapley.arrays import AnyArray, Ints
 from localshapley.audit.near_rows import NOTHING, Nearness, find_near, standardised, takes_long
 from localshapley.data.exact_duplicates import (
-    are_coarse,
-    groups_of,
+    equal_rows,
     in_which_columns,
     is_contradicted,
     is_shared,
@@ -23,7 +23,7 @@ from localshapley.data.exact_duplicates import (
     say_seen,
 )
 from localshapley.data.indexes import check_order, index_of
-from localshapley.data.row_digests import as_cells, digest_cells
+from localshapley.data.row_digests import as_cells
 from localshapley.data.rows import are_amounts, known_table
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.formatting import counted
@@ -117,8 +117,8 @@ def copies(X: Any, y: Any = None, X_test: Any = None, y_test: Any = None, *, nea
 scores. Leave it out, unless new rows will repeat old ones as often.
     """
     rows = _read(X, y, X_test, y_test)
-    equal = groups_of(digest_cells(rows.table))
-    coarse = bool(is_shared(equal).any()) and are_coarse(equal, rows.table)
+    among = equal_rows(rows.train, rows.tests)
+    equal, coarse = among.group, among.coarse
     found, skipped = _near(rows.table, equal, near)
     joined = _joined(equal, found.pairs)
     lines: dict[str, str | None] = {
@@ -141,12 +141,22 @@ scores. Leave it out, unless new rows will repeat old ones as often.
 
 @dataclass(frozen=True)
 class _Rows:
-    """Training rows, and test rows after them: their columns, labels (None for a row without) and names."""
+    """Training rows and test rows with the same columns; their labels (None for a row without) and names, in a row."""
 
-    table: Any
+    train: Any
+    tests: Any
     labels: AnyArray | None
     names: AnyArray
-    n_rows: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return int(self.train.shape[0])
+
+    @cached_property
+    def table(self) -> Any:
+        """All rows, for a search."""
+        return self.train if self.tests is None else _stacked(self.train, self.tests)
 
     def name(self, row: int) -> str:
         return f"{'row' if row < self.n_rows else 'test row'} {self.names[row]}"
@@ -156,7 +166,7 @@ class _Rows:
 
 
 def _read(X: Any, y: Any, X_test: Any, y_test: Any) -> _Rows:
-    """Check rows and labels, and put test rows below training rows."""
+    """Check rows and labels."""
     given = [("X", X, "y", y)] + ([] if X_test is None else [("X_test", X_test, "y_test", y_test)])
     tables = [_table(name, rows) for name, rows, _, _ in given]
     labels, names = list[Any](), list[Any]()
@@ -164,8 +174,8 @@ def _read(X: Any, y: Any, X_test: Any, y_test: Any) -> _Rows:
         index, n = index_of(known_table(rows), column), table.shape[0]
         names += list(range(n)) if index is None else index.tolist()
         labels += [None] * n if column is None else _entries(label_name, column, name, rows, n)
-    table = tables[0] if X_test is None else _stacked(*tables)
-    return _Rows(table, None if y is None else _objects(labels), _objects(names), tables[0].shape[0])
+    tests = None if X_test is None else _with_columns_of(*tables)
+    return _Rows(tables[0], tests, None if y is None else _objects(labels), _objects(names))
 
 
 def _objects(entries: list[Any]) -> AnyArray:
@@ -193,19 +203,25 @@ def _entries(name: str, y: Any, rows_name: str, X: Any, n: int) -> list[Any]:
     return labels
 
 
-def _stacked(rows: Any, tests: Any) -> Any:
-    """Test rows below the training rows, with the columns in the same order."""
+def _with_columns_of(rows: Any, tests: Any) -> Any:
+    """Test rows with the columns of the training rows, in their order."""
     if rows.shape[1] != tests.shape[1]:
         raise InvalidArgumentError(
             f"X_test has {tests.shape[1]} columns, X has {rows.shape[1]}; both need the same columns."
         )
+    if not (isinstance(rows, pd.DataFrame) and isinstance(tests, pd.DataFrame)):
+        return tests
+    missing = rows.columns.difference(tests.columns, sort=False)
+    if len(missing):
+        raise InvalidArgumentError(f"X_test lacks the column {missing[0]!r} of X; both need the same columns.")
+    return tests[rows.columns] if rows.columns.is_unique else tests
+
+
+def _stacked(rows: Any, tests: Any) -> Any:
+    """Test rows below the training rows."""
     if sparse.issparse(rows) or sparse.issparse(tests):
         return sparse.vstack([sparse.csr_matrix(rows), sparse.csr_matrix(tests)], format="csr")
     if isinstance(rows, pd.DataFrame) and isinstance(tests, pd.DataFrame):
-        missing = rows.columns.difference(tests.columns, sort=False)
-        if len(missing):
-            raise InvalidArgumentError(f"X_test lacks the column {missing[0]!r} of X; both need the same columns.")
-        tests = tests[rows.columns] if rows.columns.is_unique else tests
         return pd.concat([rows, tests], ignore_index=True)
     return np.concatenate([np.asarray(rows), np.asarray(tests)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -45,16 +45,9 @@ class LabelErrors:
         How columns were turned into numbers; empty if they were numbers.
     """
 
-    name: ClassVar[str] = "wrong-labels"
-    title: ClassVar[str] = "Wrong labels"
     table: pd.DataFrame
     verdict: Verdict
     preparation: list[Note] = field(default_factory=list)
-
-    @property
-    def lines(self) -> dict[str, str]:
-        """What was found, in sentences."""
-        return {} if not self.verdict.number else {"labels": self.verdict.number}
 
     def __repr__(self) -> str:
         shown = self.table.drop(columns="neighbours").head().to_string(float_format="{:.3g}".format)
@@ -128,7 +121,7 @@ def label_errors(
     >>> y[:9] = (y[:9] + 1) % 3
     >>> found = ls.audit.label_errors(X, y)
     >>> found.table.index[:5].tolist()
-    [4, 8, 0, 5, 3]
+    [4, 3, 5, 8, 0]
     >>> found.verdict
     about 13 (4 to 30) of 105 labels look wrong
     10 of 105 rows are suspected (10 %)

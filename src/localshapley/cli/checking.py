@@ -42,11 +42,10 @@ def label_errors(X: Any, y: Any, valuation: ls.Valuation | None, **settings: Any
         return ls.audit.label_errors(X, y, values=valuation, **settings)
 
 
-def find_copies(run: RunOptions, data: InputTable) -> Copies:
+def find_copies(data: InputTable) -> Copies:
     """Copies, contradictions and outliers among the rows as they are in the file."""
-    rows, test_rows = data.as_in_the_files
-    with comparing_as_given(run, data):
-        return ls.audit.copies(rows, data.y, test_rows, data.y_test)
+    with comparing_as_given(data):
+        return ls.audit.copies(data.as_given.rows, data.y, data.as_given.test_rows, data.y_test)
 
 
 def lines_on_copies(copies: Copies, notes: list[Note]) -> list[str]:
@@ -67,7 +66,7 @@ def checked(
     saved: bool,
 ) -> tuple[list[str], dict[str, Any], dict[str, Any]]:
     """What `suspects` says besides the list, as lines, for its document and for a report."""
-    copies = find_copies(run, data)
+    copies = find_copies(data)
     given = partial(of_run, run, data, valuation if saved else None)
     mending = worth(given, data.numbers, found, output, n=n, check=check)
     told = [] if valuation is None else valuation.notes

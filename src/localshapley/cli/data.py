@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from localshapley import Valuation
     from localshapley.arrays import AnyArray, Floats
+    from localshapley.data.exact_duplicates import OriginalTables
 
 NOT_PREPARED = Note("not-prepared", "nothing: the model gets the table as it is (--no-prepare)")
 TASKS = ("auto", "classification", "regression")
@@ -48,6 +49,10 @@ class InputTable:
         The test rows as they are in their file, with those columns of `rows` that are there.
     prepared : bool
         Whether the columns were prepared.
+    file : str
+        Name of the file of the training rows.
+    left_out : tuple of str
+        Its columns that are neither features nor compared: target, names, owner, and those that are dropped.
     """
 
     rows: pd.DataFrame
@@ -61,6 +66,8 @@ class InputTable:
     table: pd.DataFrame
     test_rows: pd.DataFrame | None
     prepared: bool = True
+    file: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def labels(self) -> pd.Series:
@@ -69,10 +76,14 @@ class InputTable:
 
         return pd.Series(self.y, index=self.X.index, name="target")
 
-    @property
-    def as_in_the_files(self) -> tuple[pd.DataFrame, pd.DataFrame | None]:
-        """Training and test rows as they are in their files, with the columns that both have."""
-        return (self.rows, None) if self.test_rows is None else (self.rows[self.test_rows.columns], self.test_rows)
+    @cached_property
+    def as_given(self) -> OriginalTables:
+        """Training and test rows as in their files, with the columns that both have: copies are looked for in these."""
+        from localshapley.data.exact_duplicates import OriginalTables  # heavy
+
+        rows = self.rows if self.test_rows is None else self.rows[self.test_rows.columns]
+        left_out = [*(name for name in self.rows.columns if name not in rows.columns), *self.left_out]
+        return OriginalTables(rows, self.test_rows, f" of {self.file} besides {', '.join(map(repr, left_out))}")
 
     @cached_property
     def numbers(self) -> Floats:
@@ -138,7 +149,11 @@ def _prepared(
         steps = prepared.steps
     notes = [*steps, *notes, *_about_target(train[run.target], y, regression, run)]
     in_file = None if test_rows is None else test_rows.reset_index(drop=True)
-    return InputTable(rows, X, y, X_test, y_test, owner, regression, notes, table, in_file, prepared=not run.no_prepare)
+    roles = tuple(name for name in (run.target, run.id, run.owner, *(run.drop or [])) if name is not None)
+    return InputTable(
+        rows, X, y, X_test, y_test, owner, regression, notes, table, in_file,
+        prepared=not run.no_prepare, file=run.train.name, left_out=roles,
+    )  # fmt: skip
 
 
 def _about_target(column: pd.Series, y: AnyArray, regression: bool, run: RunOptions) -> list[Note]:

@@ -21,7 +21,7 @@ def plan(run: RunOptions, output: Output) -> None:
     else:
         data = loaded(run, output)
         given, preparation = {**arguments(run, data), "progress": not output.quiet}, data.preparation
-        as_given = comparing_as_given(run, data)
+        as_given = comparing_as_given(data)
     with explaining_preparation(run), as_given:
         found = ls.plan(**given)
     levels = found.levels

@@ -137,7 +137,7 @@ def _by_gain(
     data = loaded(run, output)
     asked = problem(run, data)
     del asked["owners"]
-    with explaining_preparation(run), comparing_as_given(run, data):
+    with explaining_preparation(run), comparing_as_given(data):
         found = ls.select(
             **asked,
             n=n,

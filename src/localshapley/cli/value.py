@@ -173,7 +173,7 @@ def _write_report(
     copies = None
     if valuation.unit == "row":
         suspects = find_label_errors(data, valuation)
-        copies = find_copies(run, data)
+        copies = find_copies(data)
         of_rows = {
             **shown_rows(run, data),
             "suspects": suspects,

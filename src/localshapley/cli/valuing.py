@@ -82,7 +82,7 @@ def valued(
 
     data = loaded(run, output)
     check(data)
-    with telling_what_is_kept(run, output), explaining_preparation(run), comparing_as_given(run, data):
+    with telling_what_is_kept(run, output), explaining_preparation(run), comparing_as_given(data):
         valuation = ls.value(**arguments(run, data), progress=not output.quiet, on_interrupt="return")
     valuation = by_command(valuation)
     # Of the rows as they are in the file, as how they are prepared depends on all of them. These rows are at hand.
@@ -127,14 +127,11 @@ def explaining_preparation(run: RunOptions) -> Iterator[None]:
         raise RefusedByModelError(f"{error} {given}") from error
 
 
-def comparing_as_given(run: RunOptions, data: InputTable) -> AbstractContextManager[None]:
+def comparing_as_given(data: InputTable) -> AbstractContextManager[None]:
     """Look for copies among the rows as they are in the file: names that the model does not get count, too."""
-    from localshapley.data.exact_duplicates import OriginalTables, comparing  # heavy
+    from localshapley.data.exact_duplicates import comparing  # heavy
 
-    rows, test_rows = data.as_in_the_files
-    left_out = [name for name in data.rows.columns if name not in rows.columns]  # which test rows lack
-    left_out += [name for name in (run.target, run.id, run.owner, *(run.drop or [])) if name is not None]
-    return comparing(OriginalTables(rows, test_rows, f" of {run.train.name} besides {', '.join(map(repr, left_out))}"))
+    return comparing(data.as_given)
 
 
 def saved_or_valued(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,40 @@ from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints, Masks
 from localshapley.data.folds import Fold
-from localshapley.data.row_digests import as_cells, words_of
+from localshapley.data.row_digests import as_cells, digest_cells, words_of
 from localshapley.notes import Note
 
 PAIRS_DRAWN = 2000
 """Pairs of rows by which it is estimated how often rows are equal by chance."""
 CHANCE = 0.5
 """If chance explains this share of the equal pairs, equal rows are no copies."""
+
+
+@dataclass(frozen=True)
+class EqualRows:
+    """Which rows are equal in every column.
+
+    Attributes
+    ----------
+    group : int array
+        A number for each training row, and after them for each test row; equal rows share one.
+    n_rows : int
+        Number of training rows.
+    coarse : bool
+        Whether rows are equal because columns take few values: such rows are no copies.
+    """
+
+    group: Ints
+    n_rows: int
+    coarse: bool
+
+    @classmethod
+    def of(cls, X: Any, *words: Masks) -> EqualRows:
+        """Find them by the digests of training rows and of test rows; `X` tells how many are equal by chance."""
+        if not any_equal(*words):
+            return cls(np.arange(sum(map(len, words))), len(words[0]), coarse=False)
+        group = groups_of(*words)
+        return cls(group, len(words[0]), are_coarse(group, X))
 
 
 @dataclass(frozen=True)
@@ -40,6 +68,12 @@ class OriginalTables:
     test_rows: Any
     columns: str
 
+    @cached_property
+    def equal(self) -> EqualRows:
+        """Those of them that are equal, found once for notes and lists."""
+        tests = () if self.test_rows is None else (digest_cells(self.test_rows),)
+        return EqualRows.of(self.rows, digest_cells(self.rows), *tests)
+
 
 _AS_GIVEN: ContextVar[OriginalTables | None] = ContextVar("rows as they were given", default=None)
 
@@ -54,10 +88,13 @@ def comparing(given: OriginalTables) -> Iterator[None]:
         _AS_GIVEN.reset(token)
 
 
-def compared(X: Any, X_test: Any) -> tuple[Any, Any]:
-    """The rows among which copies are looked for: those that models get, or what these were prepared from."""
+def equal_rows(X: Any, X_test: Any = None, *, words: Masks | None = None) -> EqualRows:
+    """Find equal rows: among those that models get, of which `words` may be known, or what these were prepared from."""
     given = _AS_GIVEN.get()
-    return (X, X_test) if given is None else (given.rows, given.test_rows)
+    if given is not None:
+        return given.equal
+    tests = () if X_test is None else (digest_cells(X_test),)
+    return EqualRows.of(X, digest_cells(X) if words is None else words, *tests)
 
 
 def in_which_columns() -> str:

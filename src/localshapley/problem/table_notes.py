@@ -19,17 +19,13 @@ from sklearn.svm import SVC, SVR, NuSVC, NuSVR
 
 from localshapley.arrays import AnyArray
 from localshapley.data.exact_duplicates import (
-    any_equal,
-    are_coarse,
-    compared,
-    groups_of,
+    equal_rows,
     is_seen_in_folds,
     is_shared,
     say_contradicted,
     say_seen,
     say_seen_in_folds,
 )
-from localshapley.data.row_digests import digest_cells
 from localshapley.models.input_checks import CheckedInput
 from localshapley.notes import Note
 from localshapley.supports.base import Space, Support
@@ -61,15 +57,9 @@ def notes_on_copies(checked: CheckedInput, X: Any, X_test: Any, y_test: Any) -> 
     are no copies.
     """
     task = checked.task
-    rows, X_test = compared(X, X_test)
-    digests = [checked.digests().rows if rows is X else digest_cells(rows)]
-    n_rows = len(digests[0])
-    digests += [] if X_test is None else [digest_cells(X_test)]
-    if not any_equal(*digests):
-        return []
-    group = groups_of(*digests)
-    shared = is_shared(group)
-    if are_coarse(group, rows):
+    equal = equal_rows(X, X_test, words=checked.digests().rows)
+    group, n_rows, shared = equal.group, equal.n_rows, is_shared(equal.group)
+    if equal.coarse or not shared.any():
         return []
 
     def name(row: int) -> str:

@@ -225,7 +225,7 @@ class World:
         classes = self.learner.classes
         if classes is not None and len(set(self.y[list(rows)].tolist())) == 1:
             return [self.alone(rows, t) for t in range(n_tests)]
-        refuse_to_learn_rounding(final(self.learner.model), dense(self.X)[list(rows)])
+        refuse_to_learn_rounding(final(self.learner.model), _safe_indexing(self.X, list(rows)))
         try:
             model = self.fitted(rows)
         except ValueError:
@@ -278,12 +278,22 @@ class World:
         return score_of(score_named(learner), learner.classes, self.y_test[t], found)
 
 
-def refuse_to_learn_rounding(model: Any, X: np.ndarray) -> None:
-    """Refuse equal rows where what rounding leaves of 0 decides: a variance, or the direction that rows vary in."""
+def refuse_to_learn_rounding(model: Any, rows: Any) -> None:
+    """Refuse equal rows where what rounding leaves of 0 decides: a variance, or the direction that rows vary in.
+
+    Of sparse rows scikit-learn computes the variance that `gamma="scale"` divides by as a difference of means, and
+    refuses them where that is below 0. Up to two equal entries, or zeros alone, leave no rounding error.
+    """
+    X = dense(rows)
     if np.ptp(X, axis=0).any():
         return
     centres = isinstance(model, LinearRegression) and model.fit_intercept
-    if isinstance(model, GaussianNB) or (centres and (X - X.mean(axis=0)).any()):
+    scales = isinstance(model, SVC | SVR) and model.gamma == "scale" and sparse.issparse(rows)
+    if (
+        isinstance(model, GaussianNB)
+        or (centres and (X - X.mean(axis=0)).any())
+        or (scales and X.size > 2 and X.any() and np.ptp(X) == 0)
+    ):
         raise TieError
 
 
@@ -295,9 +305,9 @@ def as_compiled(model: Any, X: Any) -> Any:
     the inverse of a rounding error.
     """
     name = type(model).__name__
-    if sparse.issparse(X) and name.startswith(
-        ("DecisionTree", "ExtraTree", "RandomForest", "Bagging", "LinearRegression")
-    ):
+    makes_dense = name.startswith(("DecisionTree", "ExtraTree", "RandomForest", "Bagging", "LinearRegression"))
+    is_compiled = isinstance(getattr(model, "estimator", None), BaseDecisionTree | None)  # bags of others are not
+    if sparse.issparse(X) and makes_dense and is_compiled:
         return X.toarray()
     is_table = isinstance(X, np.ndarray | pd.DataFrame)
     return X.astype(float) if is_table and name in ("GaussianNB", "Lasso", "ElasticNet") else X

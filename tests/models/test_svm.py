@@ -142,6 +142,14 @@ class TestParts:
         coalitions = Coalitions.from_lists([[0, 1], [0, 1, 2, 3]], [[0], [0]])
         assert trainer._gammas(coalitions, np.arange(2)).tolist() == [1.0, 1.0]
 
+    @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf", "sigmoid"])
+    def test_equal_sparse_rows_are_learnt_as_dense_ones(self, kernel):
+        # Of these, scikit-learn makes a variance below 0 where they are sparse, and refuses them.
+        X, y, X_test = np.full((3, 1), 5.0), np.array([1.0, 2.0, 4.0]), np.array([[2.0]])
+        task = make_task(sparse.csr_array(X), y, sparse.csr_array(X_test), "number")
+        found = make_trainer(SVR(kernel=kernel), task).evaluate(Coalitions.from_lists([[0, 1, 2]], [[0]]))
+        np.testing.assert_allclose(np.ravel(found), SVR(kernel=kernel).fit(X, y).predict(X_test))
+
 
 TWINS = {
     "rbf": SVC(),

@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
-from localshapley.models.trainer import Trained, Trainer
+from localshapley.models.trainer import Trainer, TrainingOutcome
 from localshapley.stopping import Estimate, RelativeError
 
 TOL = 0.1
@@ -54,7 +54,7 @@ class RareEvent(Trainer):
         self.needs, self.lacks, self.chance = needs, lacks, chance
         self.words = np.random.default_rng(salt).integers(2**63, size=(3, needs.shape[1]), dtype=np.uint64)
 
-    def train(self, coalitions: ls.models.Coalitions) -> Trained:
+    def train(self, coalitions: ls.models.Coalitions) -> TrainingOutcome:
         """The scores."""
         n, sizes = len(coalitions.indptr) - 1, np.diff(coalitions.indptr)
         held = np.zeros((n, self.needs.shape[1]), dtype=bool)
@@ -64,7 +64,7 @@ class RareEvent(Trainer):
         event &= self.needs[test].any(axis=1) | self.lacks[test].any(axis=1)
         event |= self._uniform(held, row, test, 0) < self.chance
         scores = np.where(event, 0.0, 0.99) + 0.01 * self._uniform(held, row, test, 1)
-        return Trained(np.where(sizes[row] == 0, 0.5, scores))
+        return TrainingOutcome(np.where(sizes[row] == 0, 0.5, scores))
 
     def _uniform(self, held: np.ndarray, row: np.ndarray, test: np.ndarray, which: int) -> np.ndarray:
         """A number from 0 to 1 for each coalition and test row, always the same one."""

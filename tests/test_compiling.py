@@ -24,7 +24,7 @@ from localshapley.kernels import receptive
 from localshapley.kernels.compiler import KernelCompiler
 from localshapley.kernels.jit import part
 from localshapley.methods.enumeration import Enumeration
-from localshapley.methods.rounds import Rounds
+from localshapley.methods.rounds import RoundRun
 from localshapley.methods.sample import SampleRun
 from localshapley.models.boosted_trees import BoostedTrainer
 from localshapley.models.dispatch import _HOME
@@ -32,7 +32,7 @@ from localshapley.models.fixed_trees import FixedTrainer
 from localshapley.runtime.compiling import _Listener
 
 TRAINERS = {getattr(import_module(f"localshapley.{module}"), name) for module, name in _HOME.values()}
-CALLERS = (Enumeration, PivotRun, Rounds, SampleRun, FixedTrainer, BoostedTrainer, *TRAINERS)
+CALLERS = (Enumeration, PivotRun, RoundRun, SampleRun, FixedTrainer, BoostedTrainer, *TRAINERS)
 
 
 class Bar:

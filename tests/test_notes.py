@@ -213,7 +213,7 @@ def given_codes():
                     places[code.value].append(f"{path.name}:{node.lineno}")
                     figures[code.value] |= {word.arg for word in node.keywords if word.arg is not None}
                 else:  # a code that was given before
-                    assert path.name in ("notes.py", "seeds.py"), f"{path}:{node.lineno} has no code of its own"
+                    assert path.name in ("notes.py", "seed_average.py"), f"{path}:{node.lineno} has no code of its own"
     return places, figures
 
 

@@ -23,7 +23,7 @@ from localshapley.errors import unknown_name
 from localshapley.methods import Sample
 from localshapley.models.estimator import Estimator
 from localshapley.models.fixed_trees import Fixed
-from localshapley.models.trainer import Trained, Trainer
+from localshapley.models.trainer import Trainer, TrainingOutcome
 from localshapley.problem.build import build_problem
 from localshapley.question import Question
 from localshapley.runtime.compiling import Stopwatch
@@ -90,10 +90,10 @@ class _Sizes(Trainer):
 
     name = "sizes"
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """The scores."""
         sizes = np.repeat(np.diff(coalitions.indptr), np.diff(coalitions.test_indptr))
-        return Trained(np.sqrt(sizes) + 0.1 * np.sin(coalitions.tests))
+        return TrainingOutcome(np.sqrt(sizes) + 0.1 * np.sin(coalitions.tests))
 
 
 def _compile_methods() -> None:

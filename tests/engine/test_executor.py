@@ -21,7 +21,7 @@ import naive
 from engine.runs import X_TEST, Y_TEST, MortalTree, X, Y, run, run_with, same_bits
 from localshapley.coalitions.subsets import PivotSchedule
 from localshapley.engine.executor import Executor
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.trainer import Counts, Trainer, TrainingOutcome
 from localshapley.supports.nearest import nearest_rows
 
 
@@ -64,7 +64,7 @@ class Sleeper(Trainer):
         turn = next(self.turn)
         time.sleep(0.02 / (1 + turn))
         scores = coalitions.tests + 0.5 * np.repeat(np.diff(coalitions.indptr), np.diff(coalitions.test_indptr))
-        return Trained(scores, Counts(failed=len(coalitions), first_failure=str(coalitions.coalition(0))))
+        return TrainingOutcome(scores, Counts(failed=len(coalitions), first_failure=str(coalitions.coalition(0))))
 
 
 @pytest.mark.parametrize("late", [2.0, -1.0], ids=["whole", "in parts"])

@@ -10,13 +10,13 @@ import pytest
 import localshapley as ls
 from localshapley.coalitions.subsets import PivotSchedule
 from localshapley.engine.executor import Executor
-from localshapley.engine.pieces import BatchSizer, Pace, Piece
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.engine.pieces import BatchSizer, Piece, WorkSizer
+from localshapley.models.trainer import Counts, Trainer, TrainingOutcome
 
 
 class TestPace:
     def test_it_grows_fourfold_at_most_and_settles_at_the_target(self):
-        pace, sizes = Pace(1.0, 2**14), []
+        pace, sizes = WorkSizer(1.0, 2**14), []
         for _ in range(12):
             sizes.append(pace.size)
             pace.learn(pace.size, 0.002 * pace.size)
@@ -24,13 +24,13 @@ class TestPace:
         assert sizes[-1] == 500
 
     def test_it_follows_when_trainings_slow_down(self):
-        pace = Pace(1.0, 2**14)
+        pace = WorkSizer(1.0, 2**14)
         for each in [0.001] * 8 + [0.1] * 8:
             pace.learn(pace.size, each * pace.size)
         assert 9 <= pace.size <= 12
 
     def test_one_slow_training_is_a_piece(self):
-        pace = Pace(1.0, 2**14)
+        pace = WorkSizer(1.0, 2**14)
         pace.learn(16, 1600.0)
         assert pace.size == 1
 
@@ -68,7 +68,7 @@ class Slow(Trainer):
             self.n_trained += 1
             self.now += self._seconds(self.n_trained)
         scores = np.concatenate([np.empty(0), *(score(coalitions, c) for c in range(len(coalitions)))])
-        return Trained(scores, Counts(trivial=n_trivial))
+        return TrainingOutcome(scores, Counts(trivial=n_trivial))
 
     def clock(self):
         return self.now
@@ -168,8 +168,8 @@ class TestPiece:
         assert piece.stops(np.array([2])) == [3, 4]
         first, rest = piece.cut(1)
         assert (len(first.batch), len(first.todo), len(rest.batch), len(rest.todo)) == (2, 1, 6, 3)
-        assert first.scored(Trained(np.array([1.0]))).scores.tolist() == [0.0, 1.0]
-        found = rest.scored(Trained(np.array([4.0, 5.0, 6.0])))
+        assert first.scored(TrainingOutcome(np.array([1.0]))).scores.tolist() == [0.0, 1.0]
+        found = rest.scored(TrainingOutcome(np.array([4.0, 5.0, 6.0])))
         assert found.scores.tolist() == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
         assert (found.counts.trainings, found.counts.stored) == (3, 3)
         assert piece.cut(4) == (piece, None)

@@ -31,7 +31,7 @@ import localshapley as ls
 from localshapley.coalitions.batch import Coalitions
 from localshapley.models.task import Task
 from localshapley.problem.fingerprints import describe
-from localshapley.problem.store_keys import Contents, contents_of_folds, digest_rows
+from localshapley.problem.store_keys import ScoreKeys, contents_of_folds, digest_rows
 from localshapley.problem.support_search import of_folds
 
 X, Y, X_TEST, Y_TEST, _ = ls.datasets.load("iris")
@@ -457,7 +457,7 @@ class TestDigests:
         chosen = [np.sort(rng.permutation(12)[: rng.integers(1, 6)]).astype(np.int32) for _ in range(400)]
         coalitions = Coalitions.from_lists(chosen, [[0]] * 400)
         for reads_order in (True, False):
-            found = Contents(bytes(16), "", digests, digests, digests, reads_order).keys(coalitions)[0]
+            found = ScoreKeys(bytes(16), "", digests, digests, digests, reads_order).keys(coalitions)[0]
             texts = ["".join(str(int(x)) for x in rows[c, 0]) for c in chosen]
             expected = texts if reads_order else ["".join(sorted(text)) for text in texts]
             assert len(set(expected)) == len({key.tobytes() for key in found})

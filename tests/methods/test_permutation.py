@@ -19,7 +19,7 @@ import naive_baselines as twin
 from localshapley.comparators import TMC
 from localshapley.engine.executor import Executor
 from localshapley.methods import GlobalMC, LocalMC, find_method
-from localshapley.methods.permutation import Walks
+from localshapley.methods.permutation import PermutationRun
 from localshapley.models.nearest_neighbours import KNNTrainer
 from localshapley.models.utility import as_trainer
 from localshapley.valuation.solving import solve
@@ -108,14 +108,14 @@ def test_additive_games_are_right_after_two_permutations(n, n_tests, seed):
 
 def test_walks_and_their_twin_on_the_same_permutations(monkeypatch):
     orders = []
-    random_order = Walks.random_order
+    random_order = PermutationRun.random_order
 
     def noted(self, n):
         out = random_order(self, n)
         orders.extend(out[0].tolist())
         return out
 
-    monkeypatch.setattr(Walks, "random_order", noted)
+    monkeypatch.setattr(PermutationRun, "random_order", noted)
     for tmc, truncation in [("global-mc", {}), *TRUNCATED.items()]:
         orders.clear()
         v = ls.shapley(SUPPORTS, GAME, N, method=tmc, budget=60)
@@ -189,7 +189,7 @@ class TestRun:
 
     def test_halves_of_the_draws_make_up_the_values(self):
         graph = ls.SupportGraph([range(N)] * TESTS)
-        walks = Walks(graph, Executor(as_trainer(GAME)), GlobalMC(), 0)
+        walks = PermutationRun(graph, Executor(as_trainer(GAME)), GlobalMC(), 0)
         for first in (True, False):
             assert first or walks.draw(100, None, None)
             while (batch := walks.take(7)) is not None:

@@ -474,7 +474,7 @@ def test_graphs_bring_their_nodes_along(form):
         known = dict(zip(("x", "y", "train_mask", "test_mask"), tensors, strict=True))
         kind = SimpleNamespace
         if form == "PyTorch Geometric":
-            kind = pytest.importorskip("torch_geometric", reason="torch_geometric").data.InputTable
+            kind = pytest.importorskip("torch_geometric", reason="torch_geometric").data.Data
         graph = kind(edge_index=edges, num_nodes=24, **known)
     settings = {"model": GCN(hidden=4, epochs=2), "device": "cpu", "support": Hops(1)}
     truth = value_nodes(data.pairs, data.X, data.y, np.sort(data.train), np.sort(data.test), **settings)

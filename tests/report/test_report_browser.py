@@ -39,7 +39,7 @@ def path(tmp_path_factory, valuation, labels):
     rows = rows.assign(**{f"measure {i}": np.arange(120) + i for i in range(20)})
     levels = ls.plan(*ls.datasets.load("iris")[:4], model="knn").levels
     parts = {
-        "suspects": errors_of(valuation, suspects_of(valuation, 30)),
+        "suspects": errors_of(valuation, suspects_of(valuation, 30), labels),
         "curves": CURVES,
         "owners": OWNERS,
         "gap": gap_of(valuation),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import localshapley as ls
 from localshapley.engine.executor import Executor
 from localshapley.models.utility import as_trainer
-from localshapley.selection.greedy import Climb, Descent
+from localshapley.selection.greedy import Climb, RemovalPath
 from tests import naive
 
 pytestmark = pytest.mark.quick
@@ -80,7 +80,7 @@ def test_a_lowered_start_is_the_worst_row_alone_but_no_higher_than_before():
 @given(supports=supports, seed=st.integers(0, 99), path=st.permutations(range(7)), n=st.integers(1, 7))
 def test_a_descent_measures_what_changes_as_players_go(supports, seed, path, n):
     v = naive.rough_utility(seed)
-    descent = Descent(ls.SupportGraph(supports, 7), np.array(path[:n]))
+    descent = RemovalPath(ls.SupportGraph(supports, 7), np.array(path[:n]))
     scores = [np.empty(0)]
     for _ in descent.wanted.score(Executor(as_trainer(naive.as_utility(v))), scores):
         pass

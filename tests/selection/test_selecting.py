@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import localshapley as ls
 from localshapley.engine.pieces import train_in_parts
-from localshapley.selection.chosen_support import Close
+from localshapley.selection.chosen_support import SelectionSupport
 from localshapley.selection.harmful_rows import harmless
 from localshapley.selection.selecting import _graph_of as graph_of
 from localshapley.selection.selecting import _in_balance
@@ -75,7 +75,7 @@ class TestSelect:
         assert chosen.stopped == "nothing more is gained"
 
     def test_the_first_rows_are_those_that_teach_most_in_wider_supports(self):
-        posed = [pose(*DATA, model=TREE, support=Close(times)).graph for times in (4, 2, 1)]
+        posed = [pose(*DATA, model=TREE, support=SelectionSupport(times)).graph for times in (4, 2, 1)]
         supports = [[graph.support(t).tolist() for t in range(15)] for graph in posed]
         v = cache(confidence_of(TREE, *DATA))
         chosen = ls.select(*DATA, model=TREE, n=8)
@@ -87,7 +87,7 @@ class TestSelect:
 
     def test_wider_supports_are_found_in_each_fold_among_the_rows_outside(self):
         folds = list(KFold(3, shuffle=True, random_state=1).split(DATA[0]))
-        found = [pose(*DATA[:2], model=TREE, cv=folds, support=Close(times)).graph for times in (4, 2, 1)]
+        found = [pose(*DATA[:2], model=TREE, cv=folds, support=SelectionSupport(times)).graph for times in (4, 2, 1)]
         supports = [[graph.support(t).tolist() for t in range(40)] for graph in found]
         seen = []
 
@@ -184,7 +184,7 @@ class TestSelect:
                 sent.append(len(job[0]))
                 yield index, train_in_parts(trainer, *job)
 
-        monkeypatch.setattr("localshapley.engine.pieces.Pace.learn", slow)
+        monkeypatch.setattr("localshapley.engine.pieces.WorkSizer.learn", slow)
         monkeypatch.setattr("localshapley.engine.executor.train_in_processes", train)
         plain = ls.models.Estimator(KNeighborsClassifier())
         two = ls.select(*DATA, model=plain, seed=1, n_jobs=2)

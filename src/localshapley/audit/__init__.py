@@ -3,7 +3,7 @@
 Nothing here values rows: values are an extra column of some lists, where there are any.
 """
 
-from localshapley.audit.apply_decisions import Applied, apply, contents
+from localshapley.audit.apply_decisions import RepairedTable, apply, contents
 from localshapley.audit.base import RowValues
 from localshapley.audit.copies import Copies, copies
 from localshapley.audit.label_errors import LabelErrors, label_errors
@@ -11,10 +11,10 @@ from localshapley.audit.mending import Mending, ScoreChange, mending, worth_mend
 from localshapley.audit.verdict import Verdict
 
 __all__ = [
-    "Applied",
     "Copies",
     "LabelErrors",
     "Mending",
+    "RepairedTable",
     "RowValues",
     "ScoreChange",
     "Verdict",

@@ -30,7 +30,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Applied:
+class RepairedTable:
     """A mended table, and what was changed in it.
 
     Attributes
@@ -122,7 +122,7 @@ def apply(
     target: str,
     id: str | None = None,
     columns: Iterable[str] | None = None,
-) -> Applied:
+) -> RepairedTable:
     """Apply the decisions that were made in a report to the table that it is about.
 
     Decisions are recognised by the name of a row, its label and its contents. Decisions of another table are refused.
@@ -144,7 +144,7 @@ def apply(
 
     Returns
     -------
-    Applied
+    RepairedTable
         `table`, the mended table, and what was changed in it.
 
     Examples
@@ -180,7 +180,7 @@ def apply(
     mended[target] = labels.set_axis(mended.index)
     about = pd.DataFrame({"decision": made["decision"].tolist(), "old_label": old}, index=names, dtype=object)
     about["new_label"] = pd.Series(new, index=names, dtype=object)
-    return Applied(mended[left], about, unknown, target, column, places)
+    return RepairedTable(mended[left], about, unknown, target, column, places)
 
 
 def _named(table: Any, target: str, id: str | None) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import _safe_indexing
 
 from localshapley.arrays import AnyArray, Ints
-from localshapley.audit.near_rows import NOTHING, Nearness, find_near, standardised, takes_long
+from localshapley.audit.near_rows import NOTHING, NearDuplicates, find_near, standardised, takes_long
 from localshapley.data.exact_duplicates import (
     equal_rows,
     in_which_columns,
@@ -226,7 +226,7 @@ def _stacked(rows: Any, tests: Any) -> Any:
     return np.concatenate([np.asarray(rows), np.asarray(tests)])
 
 
-def _near(table: Any, equal: Ints, near: bool | None) -> tuple[Nearness, bool]:
+def _near(table: Any, equal: Ints, near: bool | None) -> tuple[NearDuplicates, bool]:
     """Nearly equal rows and outliers (of equal rows the first), and whether that was left out because it takes long."""
     skipped = near is None and takes_long(table)
     if skipped or near is False:
@@ -317,7 +317,7 @@ def _say_near(rows: _Rows, equal: Ints, joined: Ints) -> str:
     )
 
 
-def _say_outliers(rows: _Rows, found: Nearness) -> str:
+def _say_outliers(rows: _Rows, found: NearDuplicates) -> str:
     if not len(found.outliers):
         return ""
     first, n = f"{rows.name(found.outliers[0])}: {found.away[0]:.0f} times", len(found.outliers)

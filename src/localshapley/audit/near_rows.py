@@ -33,7 +33,7 @@ MAX_WORK = 2e10
 
 
 @dataclass(frozen=True)
-class Nearness:
+class NearDuplicates:
     """Which rows are nearly equal, and which are far from all others.
 
     Attributes
@@ -52,10 +52,10 @@ class Nearness:
     away: Floats
 
 
-NOTHING = Nearness(np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
+NOTHING = NearDuplicates(np.empty((0, 2), dtype=np.int64), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
 
 
-def find_near(Z: Any, words: Ints) -> Nearness:
+def find_near(Z: Any, words: Ints) -> NearDuplicates:
     """Search rows that are nearly equal, and outliers.
 
     If rows lie in `p` dimensions with a density that hardly changes between neighbours, the distance to one neighbour
@@ -85,7 +85,7 @@ def find_near(Z: Any, words: Ints) -> Nearness:
     far = np.flatnonzero(reach > FAR * np.quantile(reach, 0.95))
     far = far[np.argsort(-reach[far], kind="stable")]
     typical = float(np.median(reach)) or 1.0
-    return Nearness(np.stack([one, two], axis=1)[near], distances.ravel()[near], far, reach[far] / typical)
+    return NearDuplicates(np.stack([one, two], axis=1)[near], distances.ravel()[near], far, reach[far] / typical)
 
 
 def takes_long(table: Any) -> bool:

@@ -30,7 +30,7 @@ from localshapley.errors import LocalShapleyError
 from localshapley.io.tables import read_table
 
 if TYPE_CHECKING:
-    from localshapley.audit import Applied, ScoreChange
+    from localshapley.audit import RepairedTable, ScoreChange
 
 CHECK = "The check"
 """Panel of the help for what belongs to `--check`."""
@@ -97,7 +97,7 @@ def _check_out(table: Path, out: Path, force: bool) -> None:
         raise LocalShapleyError(f"{out} is {which}; give another --out, or --force to overwrite it.")
 
 
-def _checked(applied: Applied, run: RunOptions, folds: int, output: Output) -> ScoreChange:
+def _checked(applied: RepairedTable, run: RunOptions, folds: int, output: Output) -> ScoreChange:
     """The score before and after, with the table prepared as for a valuation."""
     data = load_data(run)
     output.status("comparing the model before and after: " + "; ".join(data.preparation))
@@ -105,7 +105,7 @@ def _checked(applied: Applied, run: RunOptions, folds: int, output: Output) -> S
         return applied.check(data.X, model=find_model(run.model, data.regression), cv=folds, seed=run.seed)
 
 
-def _document(applied: Applied, change: ScoreChange | None, out: Path) -> dict[str, Any]:
+def _document(applied: RepairedTable, change: ScoreChange | None, out: Path) -> dict[str, Any]:
     relabelled = applied.relabelled.rename("n").reset_index()
     return {
         "table": str(out),

@@ -159,7 +159,7 @@ class Receiver(Protocol):
         """Take in one number for each test row of each coalition, flat."""
 
 
-class CoalitionLists:
+class ListSchedule:
     """A schedule of coalitions that belong to no game, list by list: a batch has coalitions of one of them.
 
     Parameters

@@ -39,7 +39,7 @@ class RandomGroups:
 
     Examples
     --------
-    >>> JackknifeBlocks(np.arange(3), n_players=5).share
+    >>> RandomGroups(np.arange(3), n_players=5).share
     array([0.33333333, 0.33333333, 0.33333333])
     """
 

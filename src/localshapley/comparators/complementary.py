@@ -19,7 +19,7 @@ from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
 from localshapley.methods.base import CoalitionScorer
-from localshapley.methods.rounds import InRounds, Rounds
+from localshapley.methods.rounds import RoundMethod, RoundRun
 from localshapley.notes import Note
 
 MAX_CELLS = 2**26
@@ -29,7 +29,7 @@ GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
-class Complementary(InRounds):
+class Complementary(RoundMethod):
     """A coalition of all rows against its complement; biased until each row has a draw of each size.
 
     Until then the mean of the other rows stands in, and a note counts how often. Standard errors do not show the bias.
@@ -98,10 +98,10 @@ class SumsBySize:
         return int((self.counts.sum(axis=0)[:, :-1] == 0).sum())
 
 
-class ComplementaryRun(Rounds):
+class ComplementaryRun(RoundRun):
     """Draws a random coalition of every game, of sizes spread from 1 to `n − 1`, and trains it and its complement."""
 
-    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: InRounds, seed: int) -> None:
+    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: RoundMethod, seed: int) -> None:
         super().__init__(graph, executor, method, seed, 2 * int((graph.sizes > 1).sum()))
         if (graph.sizes**2).sum() > MAX_CELLS:
             raise InvalidArgumentError(

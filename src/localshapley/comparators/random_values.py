@@ -8,7 +8,7 @@ import numpy as np
 
 from localshapley.arrays import Floats
 from localshapley.coalitions.games import SupportGraph
-from localshapley.methods.base import Certain, CoalitionScorer, Method
+from localshapley.methods.base import CoalitionScorer, DeterministicRun, Method
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
 from localshapley.notes import Note
@@ -28,7 +28,7 @@ class RandomValues(Method):
         return RandomRun(graph, settings.seed)
 
 
-class RandomRun(Certain):
+class RandomRun(DeterministicRun):
     """Draws a number for each player."""
 
     title, complete = "random", Note("at-once", "at once")

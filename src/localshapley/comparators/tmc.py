@@ -14,14 +14,14 @@ from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
 from localshapley.methods.base import CoalitionScorer
-from localshapley.methods.permutation import Walks
-from localshapley.methods.rounds import FIRST_DRAWS, InRounds
+from localshapley.methods.permutation import PermutationRun
+from localshapley.methods.rounds import FIRST_DRAWS, RoundMethod
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_number, check_whole
 
 
 @dataclass(frozen=True)
-class TMC(InRounds):
+class TMC(RoundMethod):
     """Truncated Monte Carlo (Ghorbani & Zou, 2019): walks that end once the score is near that of all rows.
 
     The values are biased, the less the smaller the tolerance; standard errors are those of the truncated walks.
@@ -60,12 +60,16 @@ class TMC(InRounds):
         if not isinstance(self.by_test, bool):
             raise InvalidArgumentError(f"TMC(by_test=...) must be True or False; got {self.by_test!r}.")
 
-    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Walks:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> PermutationRun:
         """Walks that end early, unless the tolerance is 0."""
-        return TruncatedWalks(graph, executor, self, seed) if self.tolerance > 0 else Walks(graph, executor, self, seed)
+        return (
+            TruncatedRun(graph, executor, self, seed)
+            if self.tolerance > 0
+            else PermutationRun(graph, executor, self, seed)
+        )
 
 
-class TruncatedWalks(Walks):
+class TruncatedRun(PermutationRun):
     """Walks of Global-MC that end early; the tolerance is above 0."""
 
     first_block = FIRST_DRAWS  # every step of its walks waits for the scores of the step before

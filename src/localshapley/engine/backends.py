@@ -28,10 +28,10 @@ from joblib.parallel import get_active_backend
 from localshapley.engine.pieces import Job, train_in_parts
 from localshapley.errors import TrainingError
 from localshapley.formatting import duration
-from localshapley.models.trainer import Trained, Trainer
+from localshapley.models.trainer import Trainer, TrainingOutcome
 from localshapley.runtime.dask_cluster import await_workers
 
-Outcomes: TypeAlias = Generator[tuple[int, Trained], None, None]
+Outcomes: TypeAlias = Generator[tuple[int, TrainingOutcome], None, None]
 """What came of jobs, by their numbers, in any order; counts say how many coalitions of each were trained."""
 Backend: TypeAlias = Callable[[Iterator[Job], Trainer], Outcomes]
 """Trains jobs. It asks for them as it goes: what came of one may lead to others."""
@@ -63,7 +63,7 @@ def train_in_processes(jobs: Iterator[Job], trainer: Trainer) -> Outcomes:
             yield from results
 
 
-def _train(shared: TrainerFile | Trainer, index: int, *job: Any) -> tuple[int, Trained]:
+def _train(shared: TrainerFile | Trainer, index: int, *job: Any) -> tuple[int, TrainingOutcome]:
     """In a worker: train and score a piece."""
     return index, train_in_parts(_load(shared) if isinstance(shared, TrainerFile) else shared, *job)
 

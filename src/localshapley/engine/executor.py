@@ -23,7 +23,7 @@ from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.backends import Backend, train_here, train_in_processes, train_on_cluster
 from localshapley.engine.pieces import BatchSizer, PendingJobs, Piece
 from localshapley.errors import InvalidArgumentError, LocalShapleyError, TrainingError
-from localshapley.models.trainer import Counts, Trained, Trainer, Work
+from localshapley.models.trainer import Counts, Trainer, TrainingOutcome, Work
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import LARGEST_SCORE
 from localshapley.runtime.compiling import Stopwatch
@@ -53,7 +53,7 @@ class ScoreStore(Protocol):
     def look_up(self, coalitions: Coalitions) -> Floats:
         """Scores of coalitions on their test rows, flat; NaN where they are not known."""
 
-    def keep(self, coalitions: Coalitions, trained: Trained) -> None:
+    def keep(self, coalitions: Coalitions, trained: TrainingOutcome) -> None:
         """Keep scores, if they are worth it."""
 
 
@@ -149,7 +149,7 @@ class Executor:
 
     # Scores of coalitions.
 
-    def scores(self, schedule: Schedule) -> Generator[tuple[Batch, Trained], None, None]:
+    def scores(self, schedule: Schedule) -> Generator[tuple[Batch, TrainingOutcome], None, None]:
         """Have every coalition of a schedule scored; yields them in order, with what each piece of work took.
 
         Reads ahead: whoever needs scores to know what to ask next asks again.
@@ -215,7 +215,7 @@ class Executor:
                     piece, rest = piece.cut(piece.stops(np.array([sizer.trainings]))[0])
                 yield piece
 
-    def _take_in(self, piece: Piece, trained: Trained, sizer: BatchSizer) -> Trained:
+    def _take_in(self, piece: Piece, trained: TrainingOutcome, sizer: BatchSizer) -> TrainingOutcome:
         """Learn from what came of a piece, and keep it; returns the scores of its whole batch."""
         sizer.learn(len(piece.todo), piece.n_trainings, trained.counts.seconds)
         _check(trained, piece.todo, self.trainer.name)
@@ -376,7 +376,7 @@ class Executor:
         return lambda: any(clock() > end for clock, end in zip(clocks, ends, strict=True))
 
 
-def _check(trained: Trained, coalitions: Coalitions, name: str) -> None:
+def _check(trained: TrainingOutcome, coalitions: Coalitions, name: str) -> None:
     """Refuse scores that are NaN, or too large for sums of their powers."""
     wrong = np.flatnonzero(~(np.abs(trained.scores) <= LARGEST_SCORE))
     if len(wrong):

@@ -41,7 +41,7 @@ UNSTEADY = 1.5
 """How many times as fast or slow as now a machine may be later."""
 
 
-class Start(NamedTuple):
+class RunStart(NamedTuple):
     """A run that fits into the limit of time, the games that it plays, its first round at most, and what to note."""
 
     run: Run
@@ -50,7 +50,7 @@ class Start(NamedTuple):
     notes: list[Note]
 
 
-def start(graph: SupportGraph, executor: Executor, settings: Limits) -> Start:
+def start(graph: SupportGraph, executor: Executor, settings: Limits) -> RunStart:
     """Begin a run whose first estimate fits into the limit of time, of fewer test rows if need be; say what is long.
 
     Where not even `FEW_TESTS` test rows fit, the run is refused, unless a store keeps what is trained: then the next
@@ -60,11 +60,11 @@ def start(graph: SupportGraph, executor: Executor, settings: Limits) -> Start:
     limit = settings.max_seconds
     if limit is None or run.counts != "trainings":
         say_if_long(run, graph, executor, settings)
-        return Start(run, graph, np.inf, [])
+        return RunStart(run, graph, np.inf, [])
     pace, least = settings.pace(graph, executor), run.least_look
     if least * pace > limit > pace / SURE:  # the first trainings may have had work to do that is done once
         pace = min(pace, executor.measure(graph, settings.seed + 1, patience=SURE * limit))
-    found = Start(run, graph, np.inf, [])
+    found = RunStart(run, graph, np.inf, [])
     if least * pace > max(limit - executor.elapsed, SURE * limit):
         found = _in_time(found, executor, settings, pace, executor.elapsed)
     say_if_long(found.run, found.graph, executor, settings)
@@ -74,7 +74,7 @@ def start(graph: SupportGraph, executor: Executor, settings: Limits) -> Start:
     return found._replace(most=max(room, run.least_look))
 
 
-def _in_time(late: Start, executor: Executor, settings: Limits, pace: float, gone: float) -> Start:
+def _in_time(late: RunStart, executor: Executor, settings: Limits, pace: float, gone: float) -> RunStart:
     """A run in place of one whose first estimate comes too late."""
     limit, least, graph = settings.max_seconds or np.inf, late.run.least_look, late.graph
     takes = f"{in_words(least)} trainings, about {duration(least * pace)}"
@@ -97,7 +97,9 @@ def _in_time(late: Start, executor: Executor, settings: Limits, pace: float, gon
     return found._replace(notes=[note])
 
 
-def _of_fewer_tests(graph: SupportGraph, executor: Executor, settings: Limits, room: float) -> tuple[Start, int] | None:
+def _of_fewer_tests(
+    graph: SupportGraph, executor: Executor, settings: Limits, room: float
+) -> tuple[RunStart, int] | None:
     """A run of as many test rows as `room` trainings are enough for, and how many; None if that is hardly any."""
     if settings.per_test or graph.n_games < FEW_TESTS:
         return None
@@ -109,7 +111,7 @@ def _of_fewer_tests(graph: SupportGraph, executor: Executor, settings: Limits, r
         few = graph.with_supports([graph.support(t) if chosen[t] else graph.support(t)[:0] for t in range(len(chosen))])
         run = settings.method.start(few, executor, settings)
         if run.least_look <= (FEWER_SHARE if n > FEW_TESTS else 1.0) * room:
-            return Start(run, few, np.inf, []), n
+            return RunStart(run, few, np.inf, []), n
     return None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from localshapley.arrays import AnyArray, Floats
 from localshapley.coalitions.batch import Batch, Coalitions
-from localshapley.models.trainer import Trained, Trainer
+from localshapley.models.trainer import Trainer, TrainingOutcome
 from localshapley.runtime.compiling import Stopwatch
 
 PARTS = 4
@@ -31,7 +31,7 @@ def train_in_parts(
     stops: list[int],
     seconds: float,
     clock: Callable[[], float] = perf_counter,
-) -> Trained:
+) -> TrainingOutcome:
     """Train coalitions up to each of the `stops` in turn, until `seconds` are over; its counts say how many."""
     parts, sizes, done = [], [], 0
     with Stopwatch(clock) as watch:
@@ -41,7 +41,7 @@ def train_in_parts(
             done = stop
             if watch.seconds > seconds:
                 break
-    trained = Trained.joined(parts, sizes)
+    trained = TrainingOutcome.joined(parts, sizes)
     trained.counts.trainings, trained.counts.seconds = done, watch.seconds
     return trained
 
@@ -93,16 +93,16 @@ class Piece:
         scores = None if known is None else known[of_tests[start] : of_tests[stop]]
         return Piece(self.batch.part(start, stop), scores, self._trivial[start:stop])
 
-    def scored(self, trained: Trained | None) -> Trained:
+    def scored(self, trained: TrainingOutcome | None) -> TrainingOutcome:
         """The scores of the whole batch, where those that were not known have been trained; and what it took."""
-        trained = Trained(np.empty(0)) if trained is None else trained
+        trained = TrainingOutcome(np.empty(0)) if trained is None else trained
         scores, counts = trained.scores, trained.counts
         if self._known is not None:
             scores = self._known
             scores[self._unknown] = trained.scores
         n, counts.trainings, counts.draws = len(self.batch), len(self.todo), len(scores)
         counts.reused, counts.stored = counts.draws - n, n - counts.trainings
-        return Trained(scores, counts)
+        return TrainingOutcome(scores, counts)
 
 
 def _coalitions_with(marked: AnyArray, batch: Coalitions) -> AnyArray:
@@ -111,7 +111,7 @@ def _coalitions_with(marked: AnyArray, batch: Coalitions) -> AnyArray:
     return before[batch.test_indptr[1:]] > before[batch.test_indptr[:-1]]
 
 
-class Pace:
+class WorkSizer:
     """How many coalitions make `seconds` of work; grows from a few, at most fourfold at a time.
 
     Parameters
@@ -161,7 +161,7 @@ class BatchSizer:
 
     def __init__(self, seconds: float, most: int, fixed: int | None = None) -> None:
         self.seconds, self.most, self.fixed = seconds, most, fixed
-        self._coalitions, self._trainings = Pace(seconds, most), Pace(seconds, most)
+        self._coalitions, self._trainings = WorkSizer(seconds, most), WorkSizer(seconds, most)
         self.size, self.trainings = fixed or self._coalitions.size, fixed or self._trainings.size
 
     @property
@@ -215,11 +215,11 @@ class PendingJobs:
         self._to_send: deque[int] = deque()
         self.sent: dict[int, Piece] = {}
         self.trouble: list[BaseException] = []
-        self._ready: dict[int, list[tuple[Batch, Trained]]] = {}  # the parts of each that are back
+        self._ready: dict[int, list[tuple[Batch, TrainingOutcome]]] = {}  # the parts of each that are back
         self._whole: set[int] = set()  # those of which all parts are
         self._following = 0
 
-    def known(self) -> Iterator[tuple[Batch, Trained]]:
+    def known(self) -> Iterator[tuple[Batch, TrainingOutcome]]:
         """What needs no training, up to the next piece that does."""
         yield from self.ready()
         while not self.sent and (self._take_new(1) or self._ready):
@@ -248,13 +248,13 @@ class PendingJobs:
             self._to_send.append(index)
         return done
 
-    def add(self, index: int, batch: Batch, scored: Trained) -> None:
+    def add(self, index: int, batch: Batch, scored: TrainingOutcome) -> None:
         """Add what is scored of a piece."""
         if index not in self.sent:
             self._whole.add(index)
         self._ready[index] = [*self._ready.get(index, []), (batch, scored)]  # at once: another thread may be taking
 
-    def ready(self) -> Iterator[tuple[Batch, Trained]]:
+    def ready(self) -> Iterator[tuple[Batch, TrainingOutcome]]:
         """What is scored and next in order."""
         while self._following in self._ready:
             yield from self._ready.pop(self._following)

@@ -19,9 +19,9 @@ from localshapley.engine.score_store import Store
 from localshapley.engine.store_file import StoreError
 from localshapley.errors import InvalidArgumentError, warn
 from localshapley.formatting import counted, duration
-from localshapley.models.trainer import Trained
+from localshapley.models.trainer import TrainingOutcome
 from localshapley.notes import Note
-from localshapley.problem.store_keys import Contents
+from localshapley.problem.store_keys import ScoreKeys
 
 StoreSetting: TypeAlias = str | os.PathLike[str] | Store | None
 
@@ -30,7 +30,7 @@ ENOUGH_TRAININGS = 256
 
 
 @contextmanager
-def opened(store: StoreSetting, contents: Callable[[], Contents]) -> Iterator[RunStore | None]:
+def opened(store: StoreSetting, contents: Callable[[], ScoreKeys]) -> Iterator[RunStore | None]:
     """What a run knows of the store behind the `store` argument: a path, a store that stays open, or None."""
     if store is None:
         yield None
@@ -49,7 +49,7 @@ class RunStore:
     Parameters
     ----------
     store : Store
-    contents : Contents
+    contents : ScoreKeys
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class RunStore:
         What the user should know.
     """
 
-    def __init__(self, store: Store, contents: Contents) -> None:
+    def __init__(self, store: Store, contents: ScoreKeys) -> None:
         self._store, self._contents = store, contents
         self._seconds, self._trained = 0.0, 0
         self._keeps, self._was_asked = True, False
@@ -81,7 +81,7 @@ class RunStore:
             self._do_without(error)
             return np.full(len(coalitions.tests), np.nan)
 
-    def keep(self, coalitions: Coalitions, trained: Trained) -> None:
+    def keep(self, coalitions: Coalitions, trained: TrainingOutcome) -> None:
         """Keep the scores of coalitions, unless they are trained more quickly than read."""
         self._seconds += trained.counts.seconds
         self._trained += len(coalitions) - trained.counts.trivial

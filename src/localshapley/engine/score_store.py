@@ -29,7 +29,7 @@ MOST_TESTS = 2**31  # what a record can number
 CHUNK = 500  # digests in one query; old versions of SQLite take 999
 
 
-class Content(NamedTuple):
+class FingerprintSummary(NamedTuple):
     """What a store holds for one fingerprint, and when it was first and last added to."""
 
     about: str
@@ -48,7 +48,7 @@ class StoreInfo:
     bytes : int
         Size on disk, with the log of changes that SQLite keeps beside the file.
     n_coalitions, n_scores : int
-    contents : list of Content
+    contents : list of FingerprintSummary
         One for each fingerprint, oldest first.
     """
 
@@ -56,7 +56,7 @@ class StoreInfo:
     bytes: int
     n_coalitions: int
     n_scores: int
-    contents: list[Content]
+    contents: list[FingerprintSummary]
 
 
 class Store:
@@ -173,7 +173,9 @@ class Store:
                 "SELECT about, (SELECT count(*) FROM coalitions WHERE fingerprint = f.id), created, updated "
                 "FROM fingerprints AS f ORDER BY created, id"
             )
-            contents = [Content(str(about), n, _moment(first), _moment(last)) for about, n, first, last in rows]
+            contents = [
+                FingerprintSummary(str(about), n, _moment(first), _moment(last)) for about, n, first, last in rows
+            ]
             length = connection.execute("SELECT sum(length(scores)) FROM coalitions").fetchone()[0] or 0
         n_coalitions = sum(content.n_coalitions for content in contents)
         return StoreInfo(self.path, self._file.size(), n_coalitions, length // RECORD.itemsize, contents)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from localshapley.arrays import Floats, Indices
-from localshapley.coalitions.batch import CoalitionLists, Coalitions
+from localshapley.coalitions.batch import Coalitions, ListSchedule
 from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.engine.run_store import StoreSetting, opened
@@ -229,7 +229,7 @@ class ArrivalOrders:
         empty = [Coalitions.from_lists([[]], [self.tests])] if self._nothing is None else []
         lists = chain(empty, (self._prefixes(graphs, order) for order in orders))
         found, n_found = list[Floats](), 0
-        for batch, scored in executor.scores(CoalitionLists(lists, len(empty) + each * len(orders))):
+        for batch, scored in executor.scores(ListSchedule(lists, len(empty) + each * len(orders))):
             if self._nothing is None:
                 self._nothing = scored.scores
             else:

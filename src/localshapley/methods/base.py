@@ -16,7 +16,7 @@ from localshapley.arrays import Floats
 from localshapley.coalitions.batch import Batch, Receiver, Schedule
 from localshapley.coalitions.games import SupportGraph
 from localshapley.coalitions.sampled import Collection
-from localshapley.models.trainer import Trained, Trainer, Work
+from localshapley.models.trainer import Trainer, TrainingOutcome, Work
 from localshapley.notes import Note
 from localshapley.sampling.estimate import Estimate, PerTest
 from localshapley.stopping import Rule
@@ -37,7 +37,7 @@ class CoalitionScorer(Protocol):
 
     trainer: Trainer
 
-    def scores(self, schedule: Schedule) -> Generator[tuple[Batch, Trained], None, None]:
+    def scores(self, schedule: Schedule) -> Generator[tuple[Batch, TrainingOutcome], None, None]:
         """Score the coalitions of a schedule, in order; counts say what each piece took."""
 
     def feed(self, schedule: Schedule, receiver: Receiver) -> Work:
@@ -184,7 +184,7 @@ class Run(ABC):
         return []
 
 
-class Certain(Run):
+class DeterministicRun(Run):
     """A run without sampling: it has one round, which gives the answer."""
 
     samples = False

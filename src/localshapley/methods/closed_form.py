@@ -11,9 +11,9 @@ from localshapley.arrays import Floats, Singles, scattered
 from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError, TooLargeError
 from localshapley.formatting import counted, in_words
-from localshapley.methods.base import Certain, CoalitionScorer, Method
+from localshapley.methods.base import CoalitionScorer, DeterministicRun, Method
 from localshapley.methods.limits import Limits
-from localshapley.models.trainer import Counts, Parts, Solver, Work
+from localshapley.models.trainer import Counts, Solver, TreeSum, Work
 from localshapley.notes import Note
 from localshapley.sampling.estimate import FEW_MET, PerTest
 
@@ -41,11 +41,11 @@ class ClosedForm(Method):
     kind = "exact"
     max_classes: int = 2**33
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Certain:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> DeterministicRun:
         """Begin a run."""
         parts = executor.trainer.parts()
         if parts is not None:
-            return PartsRun(graph, parts)
+            return EnsembleRun(graph, parts)
         solver = executor.trainer.solver()
         if solver is None:
             raise InvalidArgumentError(
@@ -60,11 +60,11 @@ class ClosedForm(Method):
             )
         return ClosedFormRun(graph, solver, classes)
 
-    def find(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Certain | None:
+    def find(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> DeterministicRun | None:
         """Begin a run if there is a closed form and it is quick enough."""
         parts = executor.trainer.parts()
         if parts is not None:
-            return PartsRun(graph, parts)
+            return EnsembleRun(graph, parts)
         solver = executor.trainer.solver()
         if solver is None:
             return None
@@ -75,7 +75,7 @@ class ClosedForm(Method):
         return ClosedFormRun(graph, solver, classes)
 
 
-class ClosedFormRun(Certain):
+class ClosedFormRun(DeterministicRun):
     """A run in which a solver scores every class once."""
 
     title = "exact"
@@ -136,14 +136,14 @@ class SolvedTests(PerTest):
         return None if found is None else scattered(found, met, n_players)
 
 
-class PartsRun(Certain):
+class EnsembleRun(DeterministicRun):
     """A run that sums up values over the parts of a model, each of which has a formula."""
 
     title = "exact"
     counts = "parts"
     why = "closed form: the trees stay as they are, and a coalition only refills their leaves"
 
-    def __init__(self, graph: SupportGraph, parts: Parts) -> None:
+    def __init__(self, graph: SupportGraph, parts: TreeSum) -> None:
         self.graph, self._parts = graph, parts
         self.total = parts.n_parts
         self.complete = Note("closed-form", f"{counted(parts.n_parts, 'tree')} in closed form", trees=parts.n_parts)
@@ -181,7 +181,7 @@ class PartSums(PerTest):
     """Values that the parts of a model have a formula for; computed when they are asked for."""
 
     graph: SupportGraph
-    parts: Parts
+    parts: TreeSum
 
     def matrix(self) -> sparse.csr_array:
         """Return the same formulas for each test row."""

@@ -7,7 +7,7 @@ from localshapley.coalitions.batch import Schedule
 from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import TooLargeError
 from localshapley.formatting import in_words
-from localshapley.methods.base import Certain, CoalitionScorer
+from localshapley.methods.base import CoalitionScorer, DeterministicRun
 from localshapley.methods.shapley_sums import ExactSum
 from localshapley.models.trainer import Work
 
@@ -15,7 +15,7 @@ MAX_SUBSETS = 2**30
 """Exact methods refuse to train more coalitions than this."""
 
 
-class Enumeration(Certain):
+class Enumeration(DeterministicRun):
     """Trains all coalitions of a schedule.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 from localshapley.arrays import Floats, offsets
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.games import SupportGraph
-from localshapley.methods.base import GLOBAL_NOTE, Certain, CoalitionScorer, Method
+from localshapley.methods.base import GLOBAL_NOTE, CoalitionScorer, DeterministicRun, Method
 from localshapley.methods.enumeration import MAX_SUBSETS, refuse_if_too_large
 from localshapley.methods.limits import Limits
 from localshapley.models.trainer import Work
@@ -33,7 +33,7 @@ class LeaveOneOut(Method):
         return run
 
 
-class LeaveOneOutRun(Certain):
+class LeaveOneOutRun(DeterministicRun):
     """Schedules the full coalition of every game, then each player left out of it, and takes in their scores.
 
     Parameters

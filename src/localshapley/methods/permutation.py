@@ -14,7 +14,7 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Batch
 from localshapley.coalitions.games import SupportGraph
 from localshapley.methods.base import CoalitionScorer
-from localshapley.methods.rounds import InRounds, Rounds
+from localshapley.methods.rounds import RoundMethod, RoundRun
 from localshapley.models.trainer import Counts, Work
 from localshapley.sampling.estimate import NOTHING
 
@@ -25,30 +25,30 @@ MAX_STEPS = 2**27
 
 
 @dataclass(frozen=True)
-class LocalMC(InRounds):
+class LocalMC(RoundMethod):
     """Marginal gains along permutations of each test row's support; unbiased, and without reuse."""
 
     name = "local-mc"
 
-    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Walks:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> PermutationRun:
         """Every test row is a game of its own."""
-        return Walks(graph.apart(), executor, self, seed)
+        return PermutationRun(graph.apart(), executor, self, seed)
 
 
 @dataclass(frozen=True)
-class GlobalMC(InRounds):
+class GlobalMC(RoundMethod):
     """Marginal gains along permutations of all rows (Data Shapley without truncation); unbiased."""
 
     name = "global-mc"
     plays_all = True
     keeps_tests = False
 
-    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Walks:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> PermutationRun:
         """The run of this method."""
-        return Walks(graph, executor, self, seed)
+        return PermutationRun(graph, executor, self, seed)
 
 
-class Walks(Rounds):
+class PermutationRun(RoundRun):
     """Global-MC and Local-MC: marginal gains along random permutations of every game.
 
     If the trainer has a walker, it scores the prefixes of permutations; else they are trained.
@@ -57,7 +57,7 @@ class Walks(Rounds):
     limits = (0.0, 1)
     """Tolerance and patience of a test row's own walk."""
 
-    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: InRounds, seed: int) -> None:
+    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: RoundMethod, seed: int) -> None:
         super().__init__(graph, executor, method, seed, int(np.maximum(graph.sizes - 1, 0).sum()))
         self._walker = executor.trainer.walker()
         if self._walker is not None:

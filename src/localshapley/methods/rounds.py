@@ -23,7 +23,7 @@ FIRST_DRAWS = 10
 
 
 @dataclass(frozen=True)
-class InRounds(Method):
+class RoundMethod(Method):
     """A method that draws every game again and again.
 
     Parameters
@@ -34,7 +34,7 @@ class InRounds(Method):
 
     max_numbers: int = field(default=2**22, kw_only=True, repr=False)
 
-    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> Rounds:
+    def start(self, graph: SupportGraph, executor: CoalitionScorer, settings: Limits) -> RoundRun:
         """Begin a run; a budget that is too small for two draws of all games is refused."""
         run = self.make_run(graph.apart() if settings.per_test else graph, executor, settings.seed)
         needed = run.planned + 2 * run.each
@@ -47,11 +47,11 @@ class InRounds(Method):
         return run
 
     @abstractmethod
-    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> Rounds:
+    def make_run(self, graph: SupportGraph, executor: CoalitionScorer, seed: int) -> RoundRun:
         """The run of this method."""
 
 
-class Rounds(Run):
+class RoundRun(Run):
     """Draws of every game, in rounds; a round is processed in blocks, which fit into memory.
 
     A block has at most as many draws as there were before it, so that not all is lost when time is up.
@@ -62,7 +62,7 @@ class Rounds(Run):
     ----------
     graph : SupportGraph
     executor : CoalitionScorer
-    method : InRounds
+    method : RoundMethod
     seed : int
     each : int
         Maximum number of trainings of one draw of all games.
@@ -81,7 +81,9 @@ class Rounds(Run):
     first_block = 2
     """Draws of the first block."""
 
-    def __init__(self, graph: SupportGraph, executor: CoalitionScorer, method: InRounds, seed: int, each: int) -> None:
+    def __init__(
+        self, graph: SupportGraph, executor: CoalitionScorer, method: RoundMethod, seed: int, each: int
+    ) -> None:
         self.graph, self.executor, self.each = graph, executor, each
         self.title, self._is_global = method.title, method.plays_all
         self.draws = self.n_scored = 0

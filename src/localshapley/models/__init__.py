@@ -8,7 +8,7 @@ from localshapley.models.estimator import Estimator, EstimatorTrainer, Refit
 from localshapley.models.fixed_trees import Fixed, FixedTrainer
 from localshapley.models.named_models import NAMES, named
 from localshapley.models.task import Task
-from localshapley.models.trainer import Counts, Model, Trained, Trainer
+from localshapley.models.trainer import Counts, Model, Trainer, TrainingOutcome
 from localshapley.models.utility import UtilityTrainer
 from localshapley.torch.gcn import GCN, GCNTrainer
 from localshapley.torch.graph_data import NodeData, read_graph
@@ -38,8 +38,8 @@ __all__ = [
     "NodeData",
     "Refit",
     "Task",
-    "Trained",
     "Trainer",
+    "TrainingOutcome",
     "Usable",
     "UtilityTrainer",
     "named",

@@ -20,7 +20,7 @@ from localshapley.models.boosting_losses import LeafRule, margins_of, recipe_of
 from localshapley.models.compiled import plain
 from localshapley.models.estimator_checks import final_step, has_random_state
 from localshapley.models.task import Task
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.trainer import Counts, Trainer, TrainingOutcome
 from localshapley.models.tree_leaves import GrownTrees, TreeLeaves, grouped
 from localshapley.notes import Note
 from localshapley.runtime.threads import threads_for
@@ -33,7 +33,7 @@ CLOSE, FAR = 1e-3, 1.0
 another model if they differ by more than their size."""
 
 
-class Terms(NamedTuple):
+class LeafStatistics(NamedTuple):
     """Of one tree: gradients and hessians of the rows, and what a unit in the leaf of each test row counts for it.
 
     And of its leaves the ridge, and what is taken off for the square of what they predict.
@@ -164,7 +164,7 @@ class BoostedTrees(GrownTrees):
         counts, n_leaves = self._counts(tree), int(leaves.max()) + 1
         return grouped(leaves, self.rows, n_leaves), grouped(of_tests[counts], self.test_numbers[counts], n_leaves)
 
-    def terms_of(self, tree: int) -> Terms:
+    def terms_of(self, tree: int) -> LeafStatistics:
         """Of the rows and test rows in the order of `leaves_of`."""
         leaves, of_tests = (numbers[:, tree] for numbers in self.numbers)
         counts, order = self._counts(tree), np.argsort(leaves, kind="stable")
@@ -174,7 +174,9 @@ class BoostedTrees(GrownTrees):
         of_leaves = np.ones(int(leaves.max()) + 1)
         bend = rate * rate if self.recipe.loss == "squared" else 0.0
         effects = self._effects(tree)[counts[by_leaf]]
-        return Terms(gradients[order, tree], hessians[order, tree], effects, ridge * of_leaves, bend * of_leaves)
+        return LeafStatistics(
+            gradients[order, tree], hessians[order, tree], effects, ridge * of_leaves, bend * of_leaves
+        )
 
     def _effects(self, tree: int) -> Floats:
         """What a unit in the leaf of a tree adds to the score of each test row.
@@ -218,11 +220,11 @@ class BoostedTrainer(Trainer):
         for grown in growths:
             self._starts[grown.test_numbers] = grown.starts
         terms = [grown.terms_of(tree) for grown in growths for tree in grown.trees]
-        self._terms = Terms(*(plain(np.concatenate(parts)) for parts in zip(*terms, strict=True)))
+        self._terms = LeafStatistics(*(plain(np.concatenate(parts)) for parts in zip(*terms, strict=True)))
         self._first_leaf = offsets(np.array([len(of_tree.ridges) for of_tree in terms]))
         self._values: tuple[Floats, Floats] | None = None
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Refill the leaves with each coalition, and score it."""
         from localshapley.kernels.boosted_leaf_games import score_boosted
 
@@ -240,7 +242,7 @@ class BoostedTrainer(Trainer):
             last_in,
             out,
         )
-        return Trained(out, Counts(trivial=int((np.diff(coalitions.indptr) == 0).sum())))
+        return TrainingOutcome(out, Counts(trivial=int((np.diff(coalitions.indptr) == 0).sum())))
 
     def parts(self) -> BoostedTrainer:
         """Itself: values are sums over the trees."""

@@ -18,7 +18,7 @@ from localshapley.arrays import AnyArray, Floats, Indices, Ints
 from localshapley.coalitions.batch import Coalitions
 from localshapley.data.rows import extremes, numbers_in
 from localshapley.models.task import UNKNOWN, Task
-from localshapley.models.trainer import Counts, Trained, Trainer
+from localshapley.models.trainer import Counts, Trainer, TrainingOutcome
 from localshapley.runtime.dask_cluster import n_processes, on_cluster
 from localshapley.runtime.threads import in_threads, threads_for
 
@@ -146,10 +146,10 @@ class CompiledTrainer(Trainer):
                 return Usable("X has missing values")
         return Usable()
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process."""
         parts = coalitions.bounded(self.max_predictions // self._task.n_outputs)
-        return Trained.joined([self._train_part(part) for part in parts], [len(part) for part in parts])
+        return TrainingOutcome.joined([self._train_part(part) for part in parts], [len(part) for part in parts])
 
     def trivial(self, coalitions: Coalitions) -> AnyArray:
         """Which coalitions are empty, or of one class."""
@@ -159,7 +159,7 @@ class CompiledTrainer(Trainer):
         # Arrays from another process may be read-only, and kernels would be compiled again for these.
         self.__dict__ = {name: _writable(value) for name, value in state.items()}
 
-    def _train_part(self, coalitions: Coalitions) -> Trained:
+    def _train_part(self, coalitions: Coalitions) -> TrainingOutcome:
         task = self._task
         outcome = task.outcomes(coalitions.indptr, coalitions.players)
         todo = np.flatnonzero(outcome == UNKNOWN)
@@ -171,7 +171,7 @@ class CompiledTrainer(Trainer):
         counts = Counts(trivial=len(coalitions) - len(todo), silent=int(silent.sum()))
         # A regressor without an answer is scored by the mean of all rows, which are others in the next run or fold.
         coalition = np.repeat(np.arange(len(coalitions)), np.diff(coalitions.test_indptr))
-        return Trained(scores, counts, np.unique(coalition[silent & (task.classes is None)]).tolist())
+        return TrainingOutcome(scores, counts, np.unique(coalition[silent & (task.classes is None)]).tolist())
 
     @abstractmethod
     def _train(self, coalitions: Coalitions, todo: Ints, out: Floats) -> None:
@@ -249,7 +249,7 @@ class PairwiseTrainer(CompiledTrainer):
     def __reduce__(self) -> Any:
         return type(self), (self._estimator, self._task, self._n_threads)  # a copy learns the pairs that it needs
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process."""
         with self._learning:
             self._learn(coalitions.players)

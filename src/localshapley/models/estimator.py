@@ -28,7 +28,7 @@ from localshapley.models.estimator_checks import (
     takes_kernel,
 )
 from localshapley.models.task import NOTHING, UNKNOWN, Task, one_hot
-from localshapley.models.trainer import Counts, Model, Trained, Trainer
+from localshapley.models.trainer import Counts, Model, Trainer, TrainingOutcome
 from localshapley.runtime.dask_cluster import n_processes
 from localshapley.runtime.process_settings import caught_warnings
 from localshapley.runtime.threads import unthreaded_blas
@@ -113,7 +113,7 @@ class EstimatorTrainer(Trainer):
         # Such a model's draws for a row depend on the rows before it, which games, batches and a store choose.
         self._one_by_one = draws_to_predict(self._estimator)
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process, with one BLAS thread."""
         task = self._task
         outcome = task.outcomes(coalitions.indptr, coalitions.players)
@@ -134,7 +134,7 @@ class EstimatorTrainer(Trainer):
         counts.silent = int(silent.sum())
         failed = (outcome == NOTHING) & (np.diff(coalitions.indptr) > 0)
         failed[np.repeat(np.arange(len(coalitions)), per_test)[silent]] = True
-        return Trained(scores, counts, np.flatnonzero(failed).tolist())
+        return TrainingOutcome(scores, counts, np.flatnonzero(failed).tolist())
 
     def trivial(self, coalitions: Coalitions) -> AnyArray:
         """Which coalitions are empty, or of one class."""

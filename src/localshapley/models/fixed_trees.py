@@ -22,7 +22,7 @@ from localshapley.models.boosting_losses import family_of
 from localshapley.models.compiled import plain
 from localshapley.models.estimator_checks import final_step, has_random_state, train_reference
 from localshapley.models.task import Task
-from localshapley.models.trainer import Counts, Model, Trained, Trainer
+from localshapley.models.trainer import Counts, Model, Trainer, TrainingOutcome
 from localshapley.models.tree_leaves import GrownTrees, TreeLeaves
 from localshapley.notes import Note
 from localshapley.runtime.threads import threads_for
@@ -162,13 +162,13 @@ class FixedTrainer(Trainer):
         self._harmonic, self._room = harmonic_sums(n_rows), np.zeros(task.n_outputs)
         self._totals: tuple[Floats, Floats] | None = None
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Refill the leaves with each coalition, and score it."""
         from localshapley.kernels.leaf_games import score_refilled
 
         out, last_in = np.empty(len(coalitions.tests)), np.full(self.leaves.n_rows, -1)
         score_refilled(coalitions.arrays, self.leaves.of_tests, self.leaves.lists[0], self._labels, last_in, out)
-        return Trained(out, Counts(trivial=int((np.diff(coalitions.indptr) == 0).sum())))
+        return TrainingOutcome(out, Counts(trivial=int((np.diff(coalitions.indptr) == 0).sum())))
 
     def parts(self) -> FixedTrainer:
         """Itself: the values of a forest are sums over its trees."""

@@ -11,7 +11,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
 from localshapley.data.folds import Fold
 from localshapley.models.task import Task
-from localshapley.models.trainer import Solver, Trained, Trainer
+from localshapley.models.trainer import Solver, Trainer, TrainingOutcome
 
 
 class FoldCoalitions:
@@ -38,11 +38,11 @@ class FoldCoalitions:
         members = chosen_lists(coalitions.indptr, coalitions.players, self.which)
         self.coalitions = Coalitions(*members, offsets(counts), coalitions.tests[self._order])
 
-    def together(self, trained: Trained) -> Trained:
+    def together(self, trained: TrainingOutcome) -> TrainingOutcome:
         """Scores in the order before the cut."""
         scores = np.empty(len(self._order))
         scores[self._order] = trained.scores
-        return Trained(scores, trained.counts, np.unique(self.which[trained.stand_ins]).tolist())
+        return TrainingOutcome(scores, trained.counts, np.unique(self.which[trained.stand_ins]).tolist())
 
 
 class FoldsTrainer(Trainer):
@@ -78,11 +78,11 @@ class FoldsTrainer(Trainer):
         """Which coalitions are empty, or of one class."""
         return self._task.is_known(coalitions.indptr, coalitions.players)
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process."""
         cut = FoldCoalitions(coalitions, self.fold_of_test)
         scores = np.empty(len(coalitions.tests))
-        out = Trained(scores)
+        out = TrainingOutcome(scores)
         of_test = np.repeat(cut.fold, np.diff(cut.coalitions.test_indptr))
         for fold, trainer in enumerate(self._trainers):
             mine = np.flatnonzero(cut.fold == fold)

@@ -16,7 +16,7 @@ from localshapley.coalitions.batch import Coalitions
 from localshapley.coalitions.games import SupportGraph
 from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.task import UNKNOWN, Task
-from localshapley.models.trainer import Counts, Trained
+from localshapley.models.trainer import Counts, TrainingOutcome
 from localshapley.search.distances import distances, metric_of
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class NeighboursTrainer(CompiledTrainer):
         self._distances: Floats = np.empty((0, n_rows))  # of the test rows at hand
         self._row_of_test: Ints = np.full(n_tests, -1)
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Score coalitions in this process."""
         n_tests = self._task.X_test.shape[0]
         if self._block == n_tests:
@@ -66,7 +66,7 @@ class NeighboursTrainer(CompiledTrainer):
                 self._measure(np.arange(n_tests))
             return super().train(coalitions)
         outcome = self._task.outcomes(coalitions.indptr, coalitions.players)
-        out = Trained(np.empty(len(coalitions.tests)), Counts(trivial=int((outcome != UNKNOWN).sum())))
+        out = TrainingOutcome(np.empty(len(coalitions.tests)), Counts(trivial=int((outcome != UNKNOWN).sum())))
         needed = np.unique(coalitions.tests)
         for start in range(0, len(needed), self._block):
             self._measure(needed[start : start + self._block])

@@ -13,7 +13,7 @@ from localshapley.coalitions.games import SupportGraph
 from localshapley.errors import InvalidArgumentError
 from localshapley.formatting import counted
 from localshapley.models.fold_trainers import FoldCoalitions
-from localshapley.models.trainer import Trained, Trainer
+from localshapley.models.trainer import Trainer, TrainingOutcome
 
 
 class Owners:
@@ -97,7 +97,7 @@ class OwnersTrainer(Trainer):
         """Which coalitions need no training, whatever the fold."""
         return self._inner.trivial(self._owners.rows_of(coalitions))
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process; with folds, once for each fold that has a test row of it."""
         if self._allowed is None or self._fold_of_test is None:
             return self._inner.train(self._owners.rows_of(coalitions))

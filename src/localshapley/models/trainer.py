@@ -120,7 +120,7 @@ Work: TypeAlias = Generator[Counts, None, None]
 
 
 @dataclass
-class Trained:
+class TrainingOutcome:
     """The outcome of training some coalitions.
 
     Attributes
@@ -137,7 +137,7 @@ class Trained:
     stand_ins: list[int] = field(default_factory=list)
 
     @classmethod
-    def joined(cls, parts: Sequence[Trained], sizes: Sequence[int]) -> Trained:
+    def joined(cls, parts: Sequence[TrainingOutcome], sizes: Sequence[int]) -> TrainingOutcome:
         """Join the outcomes of parts of the given numbers of coalitions."""
         out = cls(np.concatenate([part.scores for part in parts]) if parts else np.empty(0))
         first = 0
@@ -192,7 +192,7 @@ class Trainer(ABC):
     kernels: tuple[str, ...] = ()
 
     @abstractmethod
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process."""
 
     def trivial(self, coalitions: Coalitions) -> AnyArray:
@@ -207,7 +207,7 @@ class Trainer(ABC):
         """A solver that gives exact values without training, if the model and the score allow it."""
         return None
 
-    def parts(self) -> Parts | None:
+    def parts(self) -> TreeSum | None:
         """The parts that exact values are sums over, if the model has such parts and the score allows it."""
         return None
 
@@ -260,7 +260,7 @@ class Solver(Protocol):
         """
 
 
-class Parts(Protocol):
+class TreeSum(Protocol):
     """Exact values as sums over the parts of a model, such as the trees of a forest.
 
     They are summed over the test rows at once, so that nobody needs to list the players of each game.

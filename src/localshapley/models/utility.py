@@ -10,7 +10,7 @@ import numpy as np
 from localshapley.arrays import Floats, Indices
 from localshapley.coalitions.batch import Coalitions
 from localshapley.errors import InvalidArgumentError
-from localshapley.models.trainer import Trained, Trainer
+from localshapley.models.trainer import Trainer, TrainingOutcome
 from localshapley.runtime.dask_cluster import n_processes
 
 Utility: TypeAlias = Callable[[Indices, Indices], Floats]
@@ -34,7 +34,7 @@ class BatchUtilityTrainer(Trainer):
         self.name = getattr(utility, "name", type(utility).__name__)
         self._utility = utility
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Score coalitions in this process, and check what comes back."""
         scores = _numbers(f"{self.name}.evaluate", self._utility.evaluate(coalitions))
         if scores.shape != coalitions.tests.shape:
@@ -46,7 +46,7 @@ class BatchUtilityTrainer(Trainer):
         if len(wrong):
             coalition = int(np.searchsorted(coalitions.test_indptr, wrong[0], side="right")) - 1
             raise _not_finite(f"{self.name}.evaluate", coalitions.coalition(coalition), coalitions.tests[wrong[0]])
-        return Trained(np.ascontiguousarray(scores))
+        return TrainingOutcome(np.ascontiguousarray(scores))
 
 
 class UtilityTrainer(Trainer):
@@ -57,9 +57,9 @@ class UtilityTrainer(Trainer):
         self._utility = utility
         self.n_jobs = n_processes(n_jobs)
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Score coalitions in this process."""
-        return Trained(_call(self._utility, coalitions))
+        return TrainingOutcome(_call(self._utility, coalitions))
 
 
 def _call(utility: Utility, coalitions: Coalitions) -> Floats:

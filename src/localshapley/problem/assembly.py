@@ -15,7 +15,7 @@ from localshapley.models.task import Task
 from localshapley.models.trainer import Model, Trainer
 from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
-from localshapley.problem.store_keys import Contents, contents_of_folds, contents_of_task
+from localshapley.problem.store_keys import ScoreKeys, contents_of_folds, contents_of_task
 from localshapley.problem.support_search import FoldRows, FoundSupports, judge_of, notes_on_samples
 from localshapley.problem.table_notes import notes_on_spread
 from localshapley.question import Question, TableInput
@@ -66,7 +66,7 @@ def make_problem(
     sources = None if folds is None else tested_rows(folds)
     graph = SupportGraph(found.of_tests, task.X.shape[0], sources=sources, among=more.get("among"))
 
-    def contents() -> Contents:
+    def contents() -> ScoreKeys:
         if not isinstance(trainer, FoldsTrainer):
             return contents_of_task(task, whole, trainer)
         assert folds is not None

@@ -21,7 +21,7 @@ from localshapley.models.task import Task
 from localshapley.models.trainer import Trainer
 from localshapley.notes import Note, notes_of
 from localshapley.problem.players import GameDigests, Players
-from localshapley.problem.store_keys import Contents
+from localshapley.problem.store_keys import ScoreKeys
 from localshapley.supports.base import Space, Support
 
 
@@ -62,7 +62,7 @@ class Problem:
     model: str
     score: str
     support: str
-    contents: Callable[[], Contents]
+    contents: Callable[[], ScoreKeys]
     ids: pd.Index | None = None
     unit: str = "row"
     remarks: Callable[[], Iterable[Note]] = tuple

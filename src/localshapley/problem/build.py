@@ -26,7 +26,7 @@ from localshapley.problem.chunked_tables import build_from_parts
 from localshapley.problem.dominant_targets import note_of_loud_rows
 from localshapley.problem.fixed_structure import build_fixed
 from localshapley.problem.graph_nodes import NodesProblem, build_nodes
-from localshapley.problem.store_keys import Contents, contents_by_name
+from localshapley.problem.store_keys import ScoreKeys, contents_by_name
 from localshapley.problem.support_search import FoldRows, find_supports, of_folds
 from localshapley.problem.table_notes import notes_on_copies
 from localshapley.question import GraphInput, Question, TableInput, UtilityGame
@@ -115,7 +115,7 @@ def _of_owners(problem: RowsProblem, owners: Owners) -> RowsProblem:
         fold_of_test = np.repeat(np.arange(len(folds)), [len(test) for _, test in folds])[order_of_tests(folds)]
         text = "an owner joins a coalition with all of its rows that are outside the test row's fold."
 
-    def contents() -> Contents:
+    def contents() -> ScoreKeys:
         found = problem.contents()._replace(rows_of=owners.rows_of)
         return found if folds is None else found.with_folds(folds, order_of_tests(folds))
 
@@ -140,7 +140,7 @@ def build_game(question: Question[UtilityGame]) -> Problem:
     if graph.n_tests == 0:
         raise InvalidArgumentError("supports is empty; give the players of at least one test row.")
 
-    def contents() -> Contents:
+    def contents() -> ScoreKeys:
         if not data.name:
             raise InvalidArgumentError("store needs the name of the game: name='my game, version 1'.")
         return contents_by_name(data.name, graph.n_players, graph.n_tests)

@@ -23,7 +23,7 @@ from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.problem.fingerprints import describe
 from localshapley.problem.reference_models import MAX_PREDICTED, Trial, as_trial, sampled, skill_of, try_out
-from localshapley.problem.store_keys import Contents, contents_by_name, contents_of_task
+from localshapley.problem.store_keys import ScoreKeys, contents_by_name, contents_of_task
 from localshapley.problem.support_search import of_folds
 from localshapley.question import Question, TableInput
 from localshapley.supports.given import Everything
@@ -50,7 +50,7 @@ def build_fixed(
         everyone = [np.arange(n_rows)] * n_tests if checked.folds is None else training_rows(checked.folds)
         graph = SupportGraph(everyone, n_rows, sources=sources)
 
-    def contents() -> Contents:
+    def contents() -> ScoreKeys:
         # A score depends on all rows, which grew the trees, and equal rows may be in different bags.
         of_task = contents_of_task(task, model.estimator, trainer)
         what = (of_task.fingerprint, of_task.rows, of_task.nothing, checked.folds, checked.oob)

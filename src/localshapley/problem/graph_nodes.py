@@ -18,7 +18,7 @@ from localshapley.models.task import Task
 from localshapley.notes import Note
 from localshapley.problem.base import LocalProblem
 from localshapley.problem.fingerprints import describe
-from localshapley.problem.store_keys import Contents, contents_by_name
+from localshapley.problem.store_keys import ScoreKeys, contents_by_name
 from localshapley.problem.support_search import LARGER
 from localshapley.question import GraphInput, Question
 from localshapley.supports.base import Support
@@ -95,7 +95,7 @@ def _check_names(model: Any, games: str, graph: str, device: str) -> None:
         raise InvalidArgumentError(f"device {device!r} cannot train graph networks; give 'auto', 'cpu' or 'cuda'.")
 
 
-def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, played: SupportGraph) -> Contents:
+def _contents(data: NodeData, task: Task, scored: sparse.csr_array, model: Any, played: SupportGraph) -> ScoreKeys:
     """What scores depend on, named by all of it."""
     edges, features, labels, train, test, _ = data
     what = (*model, task.score, task.empty, task.seed, labels[train], labels[test], train, test)

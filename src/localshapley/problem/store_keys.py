@@ -24,7 +24,7 @@ from localshapley.models.trainer import Trainer
 from localshapley.problem.fingerprints import describe
 
 
-class Contents(NamedTuple):
+class ScoreKeys(NamedTuple):
     """What the scores of a run depend on.
 
     Attributes
@@ -68,7 +68,7 @@ class Contents(NamedTuple):
         is_empty = np.repeat(np.diff(coalitions.indptr) == 0, np.diff(coalitions.test_indptr))
         return out, np.where(is_empty[:, None], self.nothing[coalitions.tests], self.tests[coalitions.tests])
 
-    def with_folds(self, folds: Sequence[Fold], order: Ints) -> Contents:
+    def with_folds(self, folds: Sequence[Fold], order: Ints) -> ScoreKeys:
         """The same where coalitions are trained on those of their rows alone that may teach a test row of its fold."""
         rows, numbers = self.rows.copy(), np.arange(len(folds), dtype=np.uint64)
         for number, (train, _) in zip(numbers, folds, strict=True):
@@ -77,12 +77,12 @@ class Contents(NamedTuple):
         return self._replace(rows=rows, tests=tests, nothing=tests)
 
 
-def contents_of_task(task: Task, estimator: Any, trainer: Trainer) -> Contents:
+def contents_of_task(task: Task, estimator: Any, trainer: Trainer) -> ScoreKeys:
     """Contents of models that are trained on the rows of a task."""
     tests = nothing = digest_rows(task.X_test, task.y_test)
     if task.classes is None:
         nothing = folded_in(tests, bits(task.guess(np.arange(len(tests)))))
-    return Contents(
+    return ScoreKeys(
         fingerprint(task, estimator, trainer.name),
         f"{on_one_line(estimator)}, {task.score.name}, {trainer.name}",
         digest_rows(task.X, task.y),
@@ -94,7 +94,7 @@ def contents_of_task(task: Task, estimator: Any, trainer: Trainer) -> Contents:
 
 def contents_of_folds(
     parts: Sequence[Task], folds: Sequence[Fold], order: Ints, task: Task, estimator: Any, trainer: Trainer
-) -> Contents:
+) -> ScoreKeys:
     """Contents of models that are trained on rows which look different in each fold; `order` sorts their test rows."""
     of_parts = [contents_of_task(part, estimator, trainer) for part in parts]
     rows = np.zeros((len(task.y), 2), dtype=np.uint64)
@@ -105,10 +105,10 @@ def contents_of_folds(
     return whole._replace(rows=rows, nothing=nothing).with_folds(folds, order)
 
 
-def contents_by_name(name: str, n_players: int, n_tests: int) -> Contents:
+def contents_by_name(name: str, n_players: int, n_tests: int) -> ScoreKeys:
     """Contents of a game that is identified by a name, and its players and test rows by their numbers."""
     rows, tests = (digest_rows(np.arange(n)[:, None], np.zeros(n)) for n in (n_players, n_tests))
-    return Contents(digest_text(f"game {name}").tobytes(), name, rows, tests, tests)
+    return ScoreKeys(digest_text(f"game {name}").tobytes(), name, rows, tests, tests)
 
 
 def digest_rows(X: Any, y: AnyArray) -> Masks:

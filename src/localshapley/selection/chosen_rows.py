@@ -19,7 +19,7 @@ from localshapley.valuation.result import range_of
 
 
 @dataclass(frozen=True, repr=False, kw_only=True, eq=False)
-class Chosen:
+class RowOrder:
     """Rows in an order, with what each of them changes; `Selection` and `Pruning` say what the order is.
 
     Attributes
@@ -139,7 +139,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True, eq=False)
-class Selection(Chosen):
+class Selection(RowOrder):
     """Rows in the order in which they were taken: `table.loc[chosen.index]` gives them.
 
     Each of the first `n_gained` rows was the one of its class that added most to what the rows before it teach. After
@@ -150,7 +150,7 @@ class Selection(Chosen):
     ----------
     order, gains, worth, start, n_rows, n_tests, cost, stopped, model, score, support, support_sizes, \
     ids, labels, notes
-        As in `Chosen`: `gains` are NaN after the first `n_gained` rows.
+        As in `RowOrder`: `gains` are NaN after the first `n_gained` rows.
     stderr : array of shape (n_chosen,)
         Standard error of each gain over the test rows: how far it would be another with others. That the row was chosen
         for its gain on these is not in it.
@@ -189,14 +189,14 @@ class Selection(Chosen):
 
 
 @dataclass(frozen=True, repr=False, kw_only=True, eq=False)
-class Pruning(Chosen):
+class Pruning(RowOrder):
     """Rows in the order in which they can go: `table.drop(pruned.index)` gives the others.
 
     Attributes
     ----------
     order, gains, worth, start, n_rows, n_tests, cost, stopped, model, score, support, support_sizes, \
     ids, labels, notes
-        As in `Chosen`: `start` is the mean score with all rows, and a gain below zero is a loss.
+        As in `RowOrder`: `start` is the mean score with all rows, and a gain below zero is a loss.
     """
 
     @property

@@ -23,7 +23,7 @@ WIDER = (4, 2)
 
 
 @dataclass(frozen=True, repr=False)
-class Close(Support):
+class SelectionSupport(Support):
     """The rows nearest to a test row, by the distance that suits the model; of a tree, among those of its node.
 
     Wider ones hold the neighbours of a tree, too: with few rows it cannot cut where the tree of all rows does.

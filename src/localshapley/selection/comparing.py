@@ -21,7 +21,7 @@ from localshapley.models.input_checks import check
 from localshapley.question import TableInput
 from localshapley.runtime.argument_checks import check_n_jobs, check_whole
 from localshapley.runtime.progress import Progress, ProgressSetting
-from localshapley.selection.learning_curves import SCORES, Training
+from localshapley.selection.learning_curves import SCORES, SubsetScorer
 
 SHARES = (0.025, 0.05, 0.1, 0.2, 0.3, 0.5)
 CERTAIN = 2.0
@@ -175,7 +175,7 @@ def _checked(shares: Iterable[float]) -> Floats:
     return given
 
 
-def _training(model: Any, X: Any, y: AnyArray, X_held: Any, y_held: AnyArray, seed: int) -> tuple[Training, str]:
+def _training(model: Any, X: Any, y: AnyArray, X_held: Any, y_held: AnyArray, seed: int) -> tuple[SubsetScorer, str]:
     """Trains the whole model on some of the rows, and the name of its score."""
     checked = check(X, y, X_held, y_held, model=model, seed=seed)
     estimator = checked.model.estimator
@@ -183,7 +183,7 @@ def _training(model: Any, X: Any, y: AnyArray, X_held: Any, y_held: AnyArray, se
         raise InvalidArgumentError("model takes a precomputed kernel, which curve does not; give rows of features.")
     name, task = "accuracy" if is_classifier(estimator) else "r2", checked.task
     classifier = name == "accuracy"
-    return Training(prepared(estimator, seed), task.X, y, task.X_test, y_held, SCORES[name], classifier), name
+    return SubsetScorer(prepared(estimator, seed), task.X, y, task.X_test, y_held, SCORES[name], classifier), name
 
 
 def _table(shares: Floats, sizes: list[int], scores: Floats) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from localshapley.arrays import AnyArray, Floats, Indices, Ints, Lists, chosen_lists, offsets
-from localshapley.coalitions.batch import CoalitionLists, Coalitions
+from localshapley.coalitions.batch import Coalitions, ListSchedule
 from localshapley.coalitions.games import SupportGraph
 from localshapley.engine.executor import Executor
 from localshapley.models.trainer import Work
@@ -28,7 +28,7 @@ class Climb:
     ----------
     gains : array of shape (n_players,)
         What each player would add to `U`; −∞ for those that have been taken.
-    pending : Wanted
+    pending : CoalitionRequests
         What has to be trained before the gains are right again.
     """
 
@@ -96,7 +96,7 @@ class Climb:
                 found.setdefault(coalition.tobytes(), []).append(first + place)
             if not inside.any():
                 found.setdefault(b"", []).append(self._n_pairs + g)
-        self.pending = Wanted(graph, found, self._game_of)
+        self.pending = CoalitionRequests(graph, found, self._game_of)
 
     def _sum_up(self, players: AnyArray) -> None:
         """Sum the gains of some players over their games."""
@@ -113,7 +113,7 @@ def _with_each(players: Indices, inside: AnyArray, others: Ints) -> Indices:
     return lines
 
 
-class Descent:
+class RemovalPath:
     """What all players teach, and what changes as they go, one after the other.
 
     The order is known, so that all coalitions are trained in one batch: those of a game as its players go.
@@ -126,7 +126,7 @@ class Descent:
 
     Attributes
     ----------
-    wanted : Wanted
+    wanted : CoalitionRequests
         What has to be trained.
     """
 
@@ -146,7 +146,7 @@ class Descent:
                 going.append(int(players[turn[k - 1]]) if k else -1)
                 game_of.append(g)
         self._before, self._going = np.array(before), np.array(going)
-        self.wanted = Wanted(graph, found, np.array(game_of, dtype=np.int64))
+        self.wanted = CoalitionRequests(graph, found, np.array(game_of, dtype=np.int64))
 
     def changes(self, scores: Floats) -> tuple[float, Floats]:
         """What all players teach, and what each one that goes adds to that (a loss is below zero), in the order."""
@@ -158,7 +158,7 @@ class Descent:
         return float(sums[~goes].sum()), by_player[self._order].astype(np.float64)
 
 
-class Wanted:
+class CoalitionRequests:
     """Coalitions to train, each once, and where their scores belong.
 
     Parameters
@@ -190,7 +190,7 @@ class Wanted:
 
     def score(self, executor: Executor, scores: list[Floats]) -> Work:
         """Have them scored; adds the scores of each piece to the list, and yields what it took."""
-        for _, scored in executor.scores(CoalitionLists([self.coalitions], len(self))):
+        for _, scored in executor.scores(ListSchedule([self.coalitions], len(self))):
             scores.append(scored.scores)
             yield scored.counts
 

@@ -17,14 +17,14 @@ from localshapley.notes import Note
 from localshapley.problem.base import RowsProblem
 from localshapley.runtime.compiling import announcing_compilation, showing_compilation
 from localshapley.runtime.progress import Progress, telling
-from localshapley.selection.greedy import Climb, Wanted
+from localshapley.selection.greedy import Climb, CoalitionRequests
 from localshapley.valuation import Cost
 
 TINY = 1e-9
 """Gains that differ by less, relative to the largest first gain or the mean score, are equal; less is no gain."""
 
 
-class Walk:
+class GreedyRun:
     """Rows in the order of a climb.
 
     Parameters
@@ -87,13 +87,13 @@ class Walk:
         later : int, default=0
             Trainings that the budget must leave.
         """
-        choosing = [Choice(climb, candidates, self.problem.task.codes) for climb in climbs]
+        choosing = [ClassBalancedChoice(climb, candidates, self.problem.task.codes) for climb in climbs]
         bar = Progress(self.settings.progress, n, "choosing rows")
         with bar, showing_compilation(bar, self.problem.trainer.kernels):
             cut = self.executor.drain(self._steps(choosing, n, bar, later), may_stop=lambda: True)
         self.stopped = cut or self.stopped
 
-    def _steps(self, choosing: list[Choice], n: int, bar: Progress, later: int) -> Work:
+    def _steps(self, choosing: list[ClassBalancedChoice], n: int, bar: Progress, later: int) -> Work:
         """Take row after row, until it says why it stopped."""
         budget = self.settings.budget
         while not self.stopped:
@@ -115,7 +115,7 @@ class Walk:
             for choice in choosing:
                 yield from choice.climb.train()
 
-    def scores_of(self, wanted: Wanted) -> Floats:
+    def scores_of(self, wanted: CoalitionRequests) -> Floats:
         """Have coalitions scored, all of them."""
         scores = [np.empty(0)]
         self.executor.drain(wanted.score(self.executor, scores), may_stop=lambda: False)
@@ -131,7 +131,7 @@ class Walk:
         return self.executor.counts.trainings + self.executor.counts.stored
 
 
-class Choice:
+class ClassBalancedChoice:
     """Which row a climb would take next.
 
     Classes take turns, so that they keep the shares that they have among the candidates.
@@ -166,7 +166,7 @@ class Choice:
         return None
 
 
-def _next(choosing: list[Choice], taken: list[int]) -> int | None:
+def _next(choosing: list[ClassBalancedChoice], taken: list[int]) -> int | None:
     """The row that the first climb would take; it is left for the next one once it is wide, or gains nothing more."""
     while len(choosing) > 1:
         row = None if choosing[0].is_wide(len(taken)) else choosing[0].best(taken)

@@ -128,7 +128,7 @@ def curves(
     # Orders without ties are the same for every seed, and rows kept are those not removed: each set is trained once.
     # All rows come first, so that a model that cannot be trained is not mistaken for one that has too few rows.
     coalitions = {rows.tobytes(): rows for rows in [np.arange(len(labels)), *plan["rows"]]}
-    train = Training(estimator, task.X, labels, task.X_test, np.asarray(y_test), measure, classifier)
+    train = SubsetScorer(estimator, task.X, labels, task.X_test, np.asarray(y_test), measure, classifier)
     with Progress(progress, len(coalitions), "training") as bar:
         found = {}
         results = Parallel(n_jobs, return_as="generator")(delayed(train)(rows) for rows in coalitions.values())
@@ -142,7 +142,7 @@ def curves(
 
 
 @dataclass(frozen=True)
-class Training:
+class SubsetScorer:
     """Trains the model on some of the rows and scores it; can be sent to other processes."""
 
     estimator: Any

@@ -29,11 +29,11 @@ from localshapley.problem.support_search import of_all_rows
 from localshapley.question import Question, TableInput
 from localshapley.runtime.progress import ProgressSetting, telling
 from localshapley.search.scan import showing
-from localshapley.selection.chosen_rows import Chosen, Pruning, Selection
-from localshapley.selection.chosen_support import WIDER, Close
+from localshapley.selection.chosen_rows import Pruning, RowOrder, Selection
+from localshapley.selection.chosen_support import WIDER, SelectionSupport
 from localshapley.selection.comparing import Comparison, compare
-from localshapley.selection.greedy import Descent
-from localshapley.selection.greedy_limits import Walk
+from localshapley.selection.greedy import RemovalPath
+from localshapley.selection.greedy_limits import GreedyRun
 from localshapley.selection.harmful_rows import harmless
 from localshapley.supports.base import Support
 from localshapley.torch.graph_models import GraphModel
@@ -168,7 +168,7 @@ def prune(
 
 
 @contextmanager
-def _begun(question: Question[TableInput], n: float | None) -> Iterator[tuple[Walk, int]]:
+def _begun(question: Question[TableInput], n: float | None) -> Iterator[tuple[GreedyRun, int]]:
     """Check the arguments and find the games; gives a walk that has not moved, and the number of rows wanted."""
     data, limits, model = question.data, question.limits, question.model
     if isinstance(model, Fixed) or (isinstance(model, str) and model == FIXED_FOREST):
@@ -187,21 +187,29 @@ def _begun(question: Question[TableInput], n: float | None) -> Iterator[tuple[Wa
     if n is not None:
         count_of(n, n_rows_of(data.X))
     is_open = question.support is None
-    problem, wider = build_problem(replace(question, support=Close()) if is_open else question), list[SupportGraph]()
+    problem, wider = (
+        build_problem(replace(question, support=SelectionSupport()) if is_open else question),
+        list[SupportGraph](),
+    )
     if is_open and problem.task.codes is not None:
         with telling(limits.progress, "finding wider supports"), showing(limits.progress):
-            wider = [_graph_of(problem, [Close(times)(space) for space in problem.spaces]) for times in WIDER]
+            wider = [
+                _graph_of(problem, [SelectionSupport(times)(space) for space in problem.spaces]) for times in WIDER
+            ]
     n_rows = problem.graph.n_players
     with opened(question.store, problem.contents) as known:
         executor = Executor(problem.trainer, known, max_seconds=limits.max_seconds, on_interrupt=limits.on_interrupt)
         # The problem keeps its supports, and need not keep the rows of all folds.
-        yield Walk(replace(problem, spaces=()), limits, executor, wider), n_rows if n is None else count_of(n, n_rows)
+        yield (
+            GreedyRun(replace(problem, spaces=()), limits, executor, wider),
+            n_rows if n is None else count_of(n, n_rows),
+        )
 
 
 def _comparison(
     question: Question[TableInput],
-    walk: Walk,
-    answer: Callable[[Question[TableInput], float | None], Chosen],
+    walk: GreedyRun,
+    answer: Callable[[Question[TableInput], float | None], RowOrder],
     *,
     removed: bool,
 ) -> Callable[..., Comparison]:
@@ -243,7 +251,7 @@ def _prune(question: Question[TableInput], n: float | None) -> Pruning:
         later = len(graph.players) + graph.n_games
         worth, _, others = _climbed(walk, graph.n_players, question.limits.seed, later)
         order = np.append(walk.order, others).astype(np.int64)[::-1][:count]
-        descent = Descent(graph, order)
+        descent = RemovalPath(graph, order)
         start, gains = descent.changes(walk.scores_of(descent.wanted))
     by = _comparison(question, walk, _prune, removed=True)
     if not walk.is_cut:
@@ -251,7 +259,7 @@ def _prune(question: Question[TableInput], n: float | None) -> Pruning:
     return Pruning(**_described(walk, worth), order=order, gains=gains, start=start / graph.n_tests, compare=by)
 
 
-def _climbed(walk: Walk, n: int, seed: int, later: int = 0) -> tuple[Floats, float, Ints]:
+def _climbed(walk: GreedyRun, n: int, seed: int, later: int = 0) -> tuple[Floats, float, Ints]:
     """Take rows by gain; returns what each row is worth alone, the mean score at the start, and the other rows."""
     codes, climbs = walk.problem.task.codes, walk.begin(later)
     climb = climbs[-1]
@@ -277,7 +285,7 @@ def _in_balance(taken: list[int], worth: Floats, harmless: AnyArray, codes: AnyA
     return np.concatenate([good, bad[np.argsort(-worth[bad], kind="stable")]])
 
 
-def _described(walk: Walk, worth: Floats) -> dict[str, Any]:
+def _described(walk: GreedyRun, worth: Floats) -> dict[str, Any]:
     """What both results have in common."""
     problem, graph, task = walk.problem, walk.problem.graph, walk.problem.task
     of_store = [] if walk.executor.store is None else walk.executor.store.notes

@@ -14,7 +14,7 @@ from localshapley.arrays import Floats, Ints, offsets
 from localshapley.coalitions.batch import Coalitions
 from localshapley.models.compiled import ALL, CompiledTrainer
 from localshapley.models.task import Task
-from localshapley.models.trainer import Trained
+from localshapley.models.trainer import TrainingOutcome
 from localshapley.runtime.threads import switching_soon
 from localshapley.torch.graph_data import NodeData
 from localshapley.torch.graph_models import GraphModel
@@ -112,16 +112,16 @@ class GCNTrainer(CompiledTrainer):
         self.is_random, self.is_quick = True, self._networks.apart
         self.if_silent = "lower the lr"
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process."""
         with one_thread_each():
             return self._train_apart(coalitions) if self._networks.apart else self._train_merged(coalitions)
 
-    def _train_apart(self, coalitions: Coalitions) -> Trained:
+    def _train_apart(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train parts in threads, the largest coalitions first: a GPU would wait long for one that came last."""
         scores = np.empty(len(coalitions.tests))
 
-        def train(piece: Ints) -> Trained:
+        def train(piece: Ints) -> TrainingOutcome:
             indptr, rows = _ranges(coalitions.indptr, piece)
             test_indptr, where = _ranges(coalitions.test_indptr, piece)
             part = Coalitions(indptr, coalitions.players[rows], test_indptr, coalitions.tests[where])
@@ -132,9 +132,9 @@ class GCNTrainer(CompiledTrainer):
         pieces = _pieces(coalitions, -(-len(coalitions) // self._most))
         with switching_soon(), torch_threads(self._n_threads) as threads:
             parts = list(threads.map(train, pieces))
-        return replace(Trained.joined(parts, [len(piece) for piece in pieces]), scores=scores)
+        return replace(TrainingOutcome.joined(parts, [len(piece) for piece in pieces]), scores=scores)
 
-    def _train_merged(self, coalitions: Coalitions) -> Trained:
+    def _train_merged(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train each coalition once for all its test nodes, and sum their scores by test."""
         from localshapley.kernels.receptive import merge_tests, sum_scores
 

@@ -18,7 +18,7 @@ from localshapley.data.network_embedding import encode
 from localshapley.errors import InvalidArgumentError
 from localshapley.models.compiled import CompiledTrainer, plain
 from localshapley.models.task import Task
-from localshapley.models.trainer import Trained
+from localshapley.models.trainer import TrainingOutcome
 from localshapley.runtime.argument_checks import check_number, check_whole
 from localshapley.torch.placement import find_device, one_thread_each, torch_threads
 
@@ -159,7 +159,7 @@ class HeadTrainer(CompiledTrainer):
         if self._heads.device.type != "cpu":
             self._n_threads = 1
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process."""
         with one_thread_each():
             return super().train(coalitions)

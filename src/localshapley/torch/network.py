@@ -22,7 +22,7 @@ from localshapley.data.rows import encode as encode_labels
 from localshapley.errors import InvalidArgumentError, TrainingError, unknown_name
 from localshapley.models.compiled import ALL, CompiledTrainer
 from localshapley.models.task import Task
-from localshapley.models.trainer import Trained
+from localshapley.models.trainer import TrainingOutcome
 from localshapley.notes import Note
 from localshapley.runtime.argument_checks import check_number, check_whole
 from localshapley.torch.placement import find_device, one_thread_each, torch_threads
@@ -260,7 +260,7 @@ class NetworkTrainer(CompiledTrainer):
         if kind != "cpu":
             self._n_threads = 1
 
-    def train(self, coalitions: Coalitions) -> Trained:
+    def train(self, coalitions: Coalitions) -> TrainingOutcome:
         """Train and score coalitions in this process."""
         from localshapley.torch.batched_networks import repeatable
 

@@ -228,8 +228,8 @@ class Valuation:
         `√(T · Var_t φ_z(v_t))` over the `T` test rows, those that the row does not matter to included. It is exact for
         up to 64 test rows and in the closed forms of neighbours, and else known to a tenth. None if there is one test
         row, where test rows are not told apart (``"global-mc"``, ``"tmc"``, ``"complementary"``, ``"pivot"``, the
-        formulas of `baselines` but those of neighbours, and ``games="train"`` of `value_nodes` without `per_test`), and
-        in files of earlier versions.
+        formulas of `comparators` but those of neighbours, and ``games="train"`` of `value_nodes` without `per_test`),
+        and in files of earlier versions.
         """
         return None if self.spread_tests is None else np.sqrt(squares(self.spread_tests))
 

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 
 import localshapley as ls
-from localshapley.data import equal_rows
+from localshapley.data import exact_duplicates
 from localshapley.data.exact_duplicates import (
     groups_of,
     is_contradicted,
@@ -126,9 +126,9 @@ def test_pairs_by_chance_are_as_many_as_there_are_if_columns_are_independent(for
 
 
 def test_within_a_comparison_equal_rows_are_found_once(monkeypatch):
-    told, plain = [], equal_rows.are_coarse
-    monkeypatch.setattr(equal_rows, "are_coarse", lambda *given: told.append(given) or plain(*given))
-    with equal_rows.comparing(equal_rows.OriginalTables(pd.DataFrame(X), None, " of a file")):
+    told, plain = [], exact_duplicates.are_coarse
+    monkeypatch.setattr(exact_duplicates, "are_coarse", lambda *given: told.append(given) or plain(*given))
+    with exact_duplicates.comparing(exact_duplicates.OriginalTables(pd.DataFrame(X), None, " of a file")):
         noted = ls.value(X, Y, model="knn", cv=5).notes
         listed = ls.audit.copies(X, Y)
     assert len(told) == 1

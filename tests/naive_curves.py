@@ -1,4 +1,4 @@
-"""A curve over the scores of a game's surrogate, one score at a time: the twin of `kernels/curves.py`."""
+"""A curve over the scores of a game's surrogate, one score at a time: the twin of `kernels/link_curves.py`."""
 
 from __future__ import annotations
 

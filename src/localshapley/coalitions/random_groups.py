@@ -1,4 +1,4 @@
-"""Bundles of test rows, which show how much values depend on which test rows happened to be there.
+"""Random groups (bundles) of test rows, which show how much values depend on which test rows happened to be there.
 
 A value is a sum over the test rows. If these are dealt at random to bundles, the sums of the bundles differ by chance
 alone, and how much they differ says how far the value would be off with other test rows, for each training row and for

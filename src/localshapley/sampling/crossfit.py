@@ -52,7 +52,7 @@ class WarmStart:
     fitted : tuple of arrays
         Surrogates, as `kernels.surrogate.fit_surrogates` starts from them.
     curves : tuple of arrays
-        Of each game, as `kernels.curves.Curves` has them for one fold.
+        Of each game, as `kernels.link_curves.Curves` has them for one fold.
     """
 
     pooled: Floats

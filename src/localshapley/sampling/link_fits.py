@@ -141,7 +141,7 @@ class LinkCurves:
         return values, variance
 
     def _at_sizes(self, curves: Curves) -> tuple[Floats, Floats]:
-        """At each size of each game, the straight part's height, and the rest, as `kernels.curves.Way` has it."""
+        """At each size of each game, the straight part's height, and the rest, as `kernels.link_curves.Way` has it."""
         from localshapley.kernels.link_curves import GENTLE, STEEP
 
         game, s = self.drawn.strata.game, self.drawn.strata.position
@@ -208,7 +208,7 @@ def straightened(
 
 
 def _ridge_fit(sums: Floats, ridge: float, prior: Floats | float) -> Floats:
-    """Coefficients of curves, as columns, from the sums that `kernels.curves.Products` has, and a prior mean."""
+    """Coefficients of curves, as columns, from the sums that `kernels.link_curves.Products` has, and a prior mean."""
     from localshapley.kernels.link_curves import N_CURVES, N_POWERS
 
     shape, powers, n = sums.shape[:-2], np.arange(N_POWERS), N_CURVES * N_POWERS

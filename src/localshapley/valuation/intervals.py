@@ -38,7 +38,7 @@ def interval(v: Valuation, level: float, errors: str) -> tuple[Floats, Floats]:
 def beyond_doubt(v: Valuation, errors: str = "all") -> tuple[AnyArray, AnyArray]:
     """Whether each value is below, and above, zero by more than its errors of 95 %.
 
-    Rows are picked from many here, so that errors are those of `bundles.missing`.
+    Rows are picked from many here, so that errors are those of `random_groups.missing`.
     """
     half = _half_width(v, 0.95, errors, is_picked=True)
     return v.values + half < 0, v.values - half > 0
